@@ -1,0 +1,85 @@
+# runner: builds build/runner; `make help` lists what else there is.
+#
+# One build folder for each compiler and sanitizer set:  make check CC=clang SAN=address,undefined
+
+CC := gcc
+SAN :=
+NATIVE :=
+PREFIX := /usr/local
+empty :=
+space := $(empty) $(empty)
+comma := ,
+
+ifeq ($(CC)$(SAN)$(NATIVE),gcc)
+B := build
+else
+B := build/$(CC)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(NATIVE),-native)
+endif
+
+ARCH := $(shell uname -m)
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wundef -Wvla -Werror
+SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CFLAGS := -O3 -g
+ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $(if $(NATIVE),-march=native) $(SANITIZE) -MMD -MP
+# Loops marked with omp simd are vectorised without any of the -ffast-math family: NaN stays NaN.
+KERNEL_CFLAGS := -fopenmp-simd -fno-math-errno -fno-trapping-math
+LEVELS := $(if $(filter x86_64,$(ARCH)),v2 v3 v4,generic)
+LDFLAGS_ALL := $(SANITIZE) $(LDFLAGS)
+CORE_LIBS := -lopenblas -lutf8proc -lm
+RUNNER_LIBS := -lyaml -lsqlite3 -ljansson -lmd -lgsl $(CORE_LIBS)
+
+CORE := $(filter-out core/kernels.c,$(wildcard core/*.c))
+RUNNER := $(filter-out runner/main.c,$(wildcard runner/*.c))
+# Tests of the core in double (gradients) are test_double_*.c; the rest is one Criterion program.
+TESTS_DOUBLE := $(wildcard tests/test_double_*.c)
+TESTS := $(filter-out $(TESTS_DOUBLE),$(wildcard tests/test_*.c))
+
+CORE_O := $(CORE:%.c=$B/%.o) $(LEVELS:%=$B/core/kernels_%.o)
+DOUBLE_O := $(CORE:%.c=$B/double/%.o) $(LEVELS:%=$B/double/core/kernels_%.o)
+RUNNER_O := $(RUNNER:%.c=$B/%.o)
+PLOTS_O := $B/plots.o
+
+all: $B/runner
+
+$B/libcore.a: $(CORE_O)
+$B/libcore-double.a: $(DOUBLE_O)
+$B/librunner.a: $(RUNNER_O) $(PLOTS_O)
+$B/%.a:
+	rm -f $@
+	ar rcs $@ $^
+
+$B/runner: $B/runner/main.o $B/librunner.a $B/libcore.a
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(RUNNER_LIBS)
+
+$B/tests/unit: $(TESTS:%.c=$B/%.o) $B/librunner.a $B/libcore.a
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(RUNNER_LIBS)
+
+$B/tests/unit-double: $(TESTS_DOUBLE:%.c=$B/double/%.o) $B/libcore-double.a
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(CORE_LIBS)
+
+define kernel_rule
+$B/core/kernels_$1.o: core/kernels.c
+	@mkdir -p $$(@D)
+	$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DKERNEL_LEVEL=$1 -c -o $$@ $$<
+$B/double/core/kernels_$1.o: core/kernels.c
+	@mkdir -p $$(@D)
+	$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DCORE_DOUBLE -DKERNEL_LEVEL=$1 -c -o $$@ $$<
+endef
+$(eval $(call kernel_rule,v2,-march=x86-64-v2))
+$(eval $(call kernel_rule,v3,-march=x86-64-v3 -mprefer-vector-width=256))
+$(eval $(call kernel_rule,v4,-march=x86-64-v4 -mprefer-vector-width=512))
+$(eval $(call kernel_rule,generic,))
+
+$B/double/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DCORE_DOUBLE -c -o $@ $<
+$B/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+clean:
+	rm -rf build
+
+.PHONY: all clean
+.SECONDARY:
+-include $(shell find $B -name '*.d' 2>/dev/null)

@@ -1,0 +1,394 @@
+/* The table of knobs and what is done by walking it. */
+#include "core/knob.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_model "model"
+#define PATH_training "training"
+#define PATH_evaluation "evaluation"
+#define PATH_data "data"
+#define PATH_tokenizer "data.tokenizer"
+
+/* clang-format off */
+#define ROW(g, f, text) .name = PATH_##g "." #f, .group = PATH_##g, .field = #f, .doc = (text), .offset = offsetof(struct config, g.f)
+#define GROUP(group)
+#define END_GROUP
+#define INTEGER(group, field, def, low, high, text) \
+    {ROW(group, field, text), .kind = KNOB_INTEGER, .minimum = (low), .maximum = (high), .standard.integer = (def)},
+#define NUMBER(group, field, def, interval, text) \
+    {ROW(group, field, text), .kind = KNOB_NUMBER, .range = (interval), .standard.number = (def)},
+#define BOOLEAN(group, field, def, text) {ROW(group, field, text), .kind = KNOB_BOOLEAN, .standard.boolean = (def)},
+#define CHOICE(group, field, def, names, text) \
+    {ROW(group, field, text), .kind = KNOB_CHOICE, .choices = (names), .standard.choice = (def)},
+const struct knob knobs[] = {
+#include "core/knobs.def"
+};
+/* clang-format on */
+const size_t knob_count = sizeof knobs / sizeof knobs[0];
+
+const struct knob *knob_find(const char *name)
+{
+    for (size_t i = 0; i < knob_count; i++)
+        if (strcmp(knobs[i].name, name) == 0)
+            return &knobs[i];
+    return NULL;
+}
+
+/* ---- values ---- */
+
+union knob_value knob_get(const struct knob *knob, const struct config *config)
+{
+    const char *field = (const char *)config + knob->offset;
+    union knob_value value = {.integer = 0};
+    switch (knob->kind) {
+    case KNOB_INTEGER: memcpy(&value.integer, field, sizeof value.integer); break;
+    case KNOB_NUMBER: memcpy(&value.number, field, sizeof value.number); break;
+    case KNOB_BOOLEAN: memcpy(&value.boolean, field, sizeof value.boolean); break;
+    case KNOB_CHOICE: memcpy(&value.choice, field, sizeof value.choice); break;
+    }
+    return value;
+}
+
+void knob_set(const struct knob *knob, struct config *config, union knob_value value)
+{
+    char *field = (char *)config + knob->offset;
+    switch (knob->kind) {
+    case KNOB_INTEGER: memcpy(field, &value.integer, sizeof value.integer); break;
+    case KNOB_NUMBER: memcpy(field, &value.number, sizeof value.number); break;
+    case KNOB_BOOLEAN: memcpy(field, &value.boolean, sizeof value.boolean); break;
+    case KNOB_CHOICE: memcpy(field, &value.choice, sizeof value.choice); break;
+    }
+}
+
+bool knob_equal(const struct knob *knob, union knob_value a, union knob_value b)
+{
+    switch (knob->kind) {
+    case KNOB_INTEGER: return a.integer == b.integer;
+    case KNOB_NUMBER: return !(a.number < b.number) && !(a.number > b.number);
+    case KNOB_BOOLEAN: return a.boolean == b.boolean;
+    case KNOB_CHOICE: return a.choice == b.choice;
+    }
+    return false;
+}
+
+void config_init(struct config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (size_t i = 0; i < knob_count; i++)
+        knob_set(&knobs[i], config, knobs[i].standard);
+}
+
+/* ---- text ---- */
+
+/* The choice of index in "a|b|c": its start, and its length in *length. NULL past the end. */
+static const char *choice_at(const char *choices, int index, size_t *length)
+{
+    for (;; index--) {
+        *length = strcspn(choices, "|");
+        if (index == 0)
+            return choices;
+        if (!choices[*length])
+            return NULL;
+        choices += *length + 1;
+    }
+}
+
+const char *knob_format(const struct knob *knob, union knob_value value, char buf[KNOB_TEXT_SIZE])
+{
+    switch (knob->kind) {
+    case KNOB_INTEGER: snprintf(buf, KNOB_TEXT_SIZE, "%" PRId64, value.integer); break;
+    case KNOB_NUMBER:
+        for (int digits = 1; digits <= 17; digits++) {
+            snprintf(buf, KNOB_TEXT_SIZE, "%.*g", digits, value.number);
+            double back = strtod(buf, NULL);
+            if (!(back < value.number) && !(back > value.number))
+                break;
+        }
+        break;
+    case KNOB_BOOLEAN: snprintf(buf, KNOB_TEXT_SIZE, "%s", value.boolean ? "true" : "false"); break;
+    case KNOB_CHOICE: {
+        size_t length;
+        const char *name = choice_at(knob->choices, value.choice, &length);
+        snprintf(buf, KNOB_TEXT_SIZE, "%.*s", (int)length, name ? name : "");
+        break;
+    }
+    }
+    return buf;
+}
+
+struct range {
+    double low, high;
+    bool low_open, high_open;
+};
+
+static struct range range_of(const struct knob *knob)
+{
+    char *end;
+    struct range range = {.low_open = knob->range[0] == '('};
+    range.low = strtod(knob->range + 1, &end);
+    range.high = strtod(end + 1, &end);
+    range.high_open = *end == ')';
+    return range;
+}
+
+static void describe_choices(const struct knob *knob, char *buf, size_t size)
+{
+    size_t used = 0, length;
+    const char *name, *next;
+    for (int i = 0; used < size && (name = choice_at(knob->choices, i, &length)); i++) {
+        size_t next_length;
+        next = choice_at(knob->choices, i + 1, &next_length);
+        bool before_last = next && !next[next_length];
+        used += (size_t)snprintf(buf + used, size - used, "%.*s%s", (int)length, name,
+                                 !next         ? ""
+                                 : before_last ? " or "
+                                               : ", ");
+    }
+}
+
+const char *knob_describe(const struct knob *knob, char *buf, size_t size)
+{
+    switch (knob->kind) {
+    case KNOB_INTEGER:
+        snprintf(buf, size, "a whole number from %" PRId64 " to %" PRId64, knob->minimum, knob->maximum);
+        break;
+    case KNOB_NUMBER: {
+        struct range range = range_of(knob);
+        if (isinf(range.high))
+            snprintf(buf, size, "a number %s %g", range.low_open ? "above" : "of at least", range.low);
+        else
+            snprintf(buf, size, "a number %s %g and %s %g", range.low_open ? "above" : "of at least", range.low,
+                     range.high_open ? "below" : "at most", range.high);
+        break;
+    }
+    case KNOB_BOOLEAN: snprintf(buf, size, "true or false"); break;
+    case KNOB_CHOICE: describe_choices(knob, buf, size); break;
+    }
+    return buf;
+}
+
+static bool knob_refuse(const struct knob *knob, const char *text, bool quoted, struct error *err)
+{
+    char accepted[256];
+    const char *quote = quoted ? "\"" : "";
+    return error_set(err, "%s is '%s%.100s%s': expected %s%s", knob->name, quote, text, quote,
+                     knob_describe(knob, accepted, sizeof accepted),
+                     quoted && knob->kind != KNOB_CHOICE ? " without quotes" : "");
+}
+
+/* Sign and decimal digits only. */
+static bool text_is_integer(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    return *text && text[strspn(text, "0123456789")] == 0;
+}
+
+/* [-+]? (digits [. digits*] | . digits) ([eE] [-+]? digits)?  : YAML 1.2 core, without .inf and .nan. */
+static bool text_is_number(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    size_t whole = strspn(text, "0123456789"), part = 0;
+    text += whole;
+    if (*text == '.') {
+        part = strspn(text + 1, "0123456789");
+        text += 1 + part;
+    }
+    if (whole + part == 0)
+        return false;
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        text += *text == '-' || *text == '+';
+        size_t exponent = strspn(text, "0123456789");
+        if (exponent == 0)
+            return false;
+        text += exponent;
+    }
+    return *text == 0;
+}
+
+static bool text_is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
+bool knob_parse(const struct knob *knob, const char *text, bool quoted, union knob_value *value, struct error *err)
+{
+    if (quoted && knob->kind != KNOB_CHOICE)
+        return knob_refuse(knob, text, quoted, err);
+    errno = 0;
+    switch (knob->kind) {
+    case KNOB_INTEGER:
+        value->integer = strtoll(text, NULL, 10);
+        if (text_is_integer(text) && errno == 0 && value->integer >= knob->minimum && value->integer <= knob->maximum)
+            return true;
+        break;
+    case KNOB_NUMBER: {
+        struct range range = range_of(knob);
+        double number = value->number = strtod(text, NULL);
+        bool above = range.low_open ? number > range.low : number >= range.low;
+        bool below = range.high_open ? number < range.high : number <= range.high;
+        if (text_is_number(text) && isfinite(number) && above && below) {
+            value->number = number + 0.0; /* -0 is 0 */
+            return true;
+        }
+        break;
+    }
+    case KNOB_BOOLEAN:
+        value->boolean = text_is_one_of(text, "true", "True", "TRUE");
+        if (value->boolean || text_is_one_of(text, "false", "False", "FALSE"))
+            return true;
+        break;
+    case KNOB_CHOICE: {
+        size_t length;
+        const char *name;
+        for (int i = 0; (name = choice_at(knob->choices, i, &length)); i++)
+            if (strlen(text) == length && memcmp(text, name, length) == 0) {
+                value->choice = i;
+                return true;
+            }
+        break;
+    }
+    }
+    return knob_refuse(knob, text, quoted, err);
+}
+
+/* ---- sizes ---- */
+
+static int64_t ff_hidden_from(int64_t multiplier, const struct model_config *model)
+{
+    int64_t full = multiplier * model->d_model;
+    if (model->feed_forward != FEED_FORWARD_SWIGLU)
+        return full;
+    int64_t rounded = (2 * full + 12) / 24 * 8; /* 2/3 to the nearest multiple of 8 */
+    return rounded < 8 ? 8 : rounded;
+}
+
+static int64_t ff_hidden_of(const struct model_config *model)
+{
+    return model->ff_hidden ? model->ff_hidden : ff_hidden_from(model->ff_multiplier, model);
+}
+
+static double norm_epsilon_standard(const struct model_config *model)
+{
+    return model->norm == NORM_LAYERNORM ? 1e-5 : 1e-6;
+}
+
+struct model_shape model_shape_of(const struct model_config *model, int64_t vocab_size)
+{
+    struct model_shape shape = {
+        .context_length = model->context_length,
+        .d_model = model->d_model,
+        .n_heads = model->n_heads,
+        .kv_heads = model->kv_heads ? model->kv_heads : model->n_heads,
+        .head_dim = model->head_dim ? model->head_dim : model->d_model / model->n_heads,
+        .ff_hidden = ff_hidden_of(model),
+        .n_layers = model->n_layers,
+        .vocab_size = vocab_size,
+        .mtp_depth = model->mtp_depth,
+        .norm_epsilon = model->norm_epsilon > 0 ? model->norm_epsilon : norm_epsilon_standard(model),
+    };
+    return shape;
+}
+
+/* ---- combinations ---- */
+
+struct checker {
+    void (*report)(void *context, const struct knob *knob, const char *text);
+    void *context;
+    size_t count;
+};
+
+static void check_fail(struct checker *checker, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void check_fail(struct checker *checker, const char *name, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    checker->count++;
+    checker->report(checker->context, knob_find(name), text);
+}
+
+size_t config_check(const struct config *config, void (*report)(void *, const struct knob *, const char *),
+                    void *context)
+{
+    struct checker checker = {report, context, 0};
+    const struct model_config *m = &config->model;
+    const struct training_config *t = &config->training;
+    if (!m->head_dim && m->d_model % m->n_heads)
+        check_fail(&checker, "model.n_heads",
+                   "d_model %" PRId64 " does not divide into n_heads %" PRId64 " (remainder %" PRId64
+                   "): choose a divisor of d_model or set head_dim",
+                   m->d_model, m->n_heads, m->d_model % m->n_heads);
+    else if (m->position == POSITION_ROPE && model_shape_of(m, 1).head_dim % 2)
+        check_fail(&checker, m->head_dim ? "model.head_dim" : "model.n_heads",
+                   "position rope needs an even head_dim, and head_dim is %" PRId64, model_shape_of(m, 1).head_dim);
+    if (m->kv_heads && m->n_heads % m->kv_heads)
+        check_fail(&checker, "model.kv_heads",
+                   "kv_heads %" PRId64 " is not a divisor of n_heads %" PRId64 ": choose one of its divisors, or 0",
+                   m->kv_heads, m->n_heads);
+    if (m->mtp_depth > m->context_length)
+        check_fail(&checker, "model.mtp_depth",
+                   "mtp_depth %" PRId64 " is more than context_length %" PRId64 ": the last depth would have no target",
+                   m->mtp_depth, m->context_length);
+    if (m->position == POSITION_SINUSOIDAL && m->d_model % 2)
+        check_fail(&checker, "model.d_model", "position sinusoidal needs an even d_model, and it is %" PRId64,
+                   m->d_model);
+    if (t->warmup_steps > t->steps)
+        check_fail(&checker, "training.warmup_steps",
+                   "warmup_steps %" PRId64 " is more than steps %" PRId64 ": expected at most steps", t->warmup_steps,
+                   t->steps);
+    if (t->min_learning_rate > t->learning_rate)
+        check_fail(&checker, "training.min_learning_rate",
+                   "min_learning_rate %g is above learning_rate %g: expected at most learning_rate",
+                   t->min_learning_rate, t->learning_rate);
+    return checker.count;
+}
+
+/* ---- equal meanings ---- */
+
+static void knob_reset(const char *name, struct config *config, bool *ignored)
+{
+    const struct knob *knob = knob_find(name);
+    if (!knob_equal(knob, knob_get(knob, config), knob->standard) && ignored)
+        ignored[knob - knobs] = true;
+    knob_set(knob, config, knob->standard);
+}
+
+void config_canonicalize(struct config *config, bool *ignored)
+{
+    struct model_config *m = &config->model;
+    if (ignored)
+        memset(ignored, 0, knob_count * sizeof *ignored);
+    if (m->head_dim == m->d_model / m->n_heads && m->d_model % m->n_heads == 0)
+        m->head_dim = 0;
+    if (m->kv_heads == m->n_heads)
+        m->kv_heads = 0;
+    if (!(m->norm_epsilon < norm_epsilon_standard(m)) && !(m->norm_epsilon > norm_epsilon_standard(m)))
+        m->norm_epsilon = 0;
+
+    int64_t hidden = ff_hidden_of(m);
+    if (m->ff_hidden)
+        knob_reset("model.ff_multiplier", config, ignored);
+    m->ff_multiplier = knob_find("model.ff_multiplier")->standard.integer;
+    m->ff_hidden = hidden == ff_hidden_from(m->ff_multiplier, m) ? 0 : hidden;
+
+    if (m->position != POSITION_ROPE) {
+        knob_reset("model.rope_base", config, ignored);
+        knob_reset("model.rope_scale", config, ignored);
+        knob_reset("model.rope_layout", config, ignored);
+    }
+    if (config->tokenizer.kind != TOKENIZER_BPE) {
+        knob_reset("data.tokenizer.vocab_size", config, ignored);
+        knob_reset("data.tokenizer.min_frequency", config, ignored);
+    }
+}

@@ -1,0 +1,77 @@
+/* The one place that allocates, and the one place that gives up. */
+#include "core/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void (*failure_report)(size_t size);
+static size_t call_count;
+
+void memory_on_failure(void (*report)(size_t size))
+{
+    failure_report = report;
+}
+
+size_t memory_call_count(void)
+{
+    return call_count;
+}
+
+static void memory_fail(size_t size)
+{
+    if (failure_report)
+        failure_report(size);
+    abort();
+}
+
+static void *block_alloc(size_t count, size_t size)
+{
+    size_t bytes;
+    call_count++;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - 64)
+        memory_fail(SIZE_MAX);
+    bytes = bytes ? (bytes + 63) / 64 * 64 : 64;
+    void *block = aligned_alloc(64, bytes);
+    if (!block)
+        memory_fail(bytes);
+    return block;
+}
+
+void *memory_alloc(size_t count, size_t size)
+{
+    void *block = block_alloc(count, size);
+    memset(block, 0, count * size);
+    return block;
+}
+
+void *memory_grow(void *block, size_t old_size, size_t count, size_t size)
+{
+    void *larger = block_alloc(count, size);
+    size_t new_size = count * size;
+    if (block)
+        memcpy(larger, block, old_size < new_size ? old_size : new_size);
+    free(block);
+    return larger;
+}
+
+char *memory_copy_bytes(const void *bytes, size_t size)
+{
+    if (size == SIZE_MAX)
+        memory_fail(size);
+    char *copy = block_alloc(size + 1, 1);
+    if (size)
+        memcpy(copy, bytes, size);
+    copy[size] = 0;
+    return copy;
+}
+
+char *memory_copy_text(const char *text)
+{
+    return memory_copy_bytes(text, strlen(text));
+}
+
+void memory_free(void *block)
+{
+    free(block);
+}

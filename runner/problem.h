@@ -1,0 +1,36 @@
+/* Everything wrong with a user's file, collected so that all of it is shown at once as file:line:column: message. */
+#ifndef RUNNER_PROBLEM_H
+#define RUNNER_PROBLEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Where a value was written. file is owned by the tree it came from; line and column start at 1; line 0 = no place
+ * (an option of the command line: file then names it, "--set"). */
+struct place {
+    const char *file;
+    int line, column;
+};
+
+struct problems {
+    struct problem {
+        char *text; /* "file:line:column: message" */
+        bool note;  /* told, but not a reason to stop */
+    } * items;
+    size_t count, errors;
+};
+
+void problems_init(struct problems *problems);
+void problems_release(struct problems *problems);
+void problem_add(struct problems *problems, struct place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void problem_note(struct problems *problems, struct place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Each on a line of its own, at most 50, then how many more. Control bytes of the texts are shown as \xNN. */
+void problems_print(const struct problems *problems, FILE *out);
+
+/* The candidate nearest to word by edit distance, or NULL when none is near (more than a third of its length off). */
+const char *suggest_nearest(const char *word, const char *const *candidates, size_t count);
+
+#endif
