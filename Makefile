@@ -37,6 +37,7 @@ TESTS := $(filter-out $(TESTS_DOUBLE),$(wildcard tests/test_*.c))
 CORE_O := $(CORE:%.c=$B/%.o) $(LEVELS:%=$B/core/kernels_%.o)
 DOUBLE_O := $(CORE:%.c=$B/double/%.o) $(LEVELS:%=$B/double/core/kernels_%.o)
 RUNNER_O := $(RUNNER:%.c=$B/%.o)
+PLOTS := $(sort $(wildcard plots/*.sql plots/*.gp))
 PLOTS_O := $B/plots.o
 
 all: $B/runner
@@ -56,6 +57,14 @@ $B/tests/unit: $(TESTS:%.c=$B/%.o) $B/librunner.a $B/libcore.a
 
 $B/tests/unit-double: $(TESTS_DOUBLE:%.c=$B/double/%.o) $B/libcore-double.a
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(CORE_LIBS)
+
+# plots/* inside the program: name, 0, text, 0, one after the other; an empty name ends them.
+$(PLOTS_O): $(PLOTS) Makefile
+	@mkdir -p $(@D)
+	{ echo '.section .rodata'; echo '.globl plots_embedded'; echo 'plots_embedded:'; \
+	  for file in $(PLOTS); do echo ".asciz \"$${file##*/}\""; echo ".incbin \"$$file\""; echo '.byte 0'; done; \
+	  echo '.byte 0'; echo '.section .note.GNU-stack,"",%progbits'; } > $(@:.o=.s)
+	$(CC) -c -o $@ $(@:.o=.s)
 
 define kernel_rule
 $B/core/kernels_$1.o: core/kernels.c
