@@ -20,6 +20,10 @@ struct database;
  * ".lock", held by the kernel; the message names the holder's pid, host and command), switches to WAL. Refuses newer
  * and foreign files. */
 struct database *database_open(const char *path, struct error *err);
+/* True when another process holds the lock file of this database now; holder gets who ("pid 12 on host: runner run
+ * quick.yaml"). Takes and changes nothing: this is how a second `run` knows that database_open() will do after a wait.
+ */
+bool database_lock_holder(const char *path, char *holder, size_t size);
 /* Back to a single plain file: WAL checkpointed, journal mode delete. Takes NULL. False when that failed. */
 bool database_close(struct database *database, struct error *err);
 
@@ -29,6 +33,9 @@ sqlite3 *database_open_reader(const char *path, struct error *err);
 /* Freezes the sweep: experiment, variants, runs (existing keys are linked, not changed), tokenizer images. One
  * transaction. */
 bool database_freeze(struct database *database, const struct sweep *sweep, struct error *err);
+
+/* True when the database already holds this sweep exactly as database_freeze() would leave it: nothing to write. */
+bool database_is_frozen(sqlite3 *db, const struct sweep *sweep);
 
 enum run_state { RUN_NONE, RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED, RUN_INTERRUPTED };
 const char *run_state_name(enum run_state state);
