@@ -42,8 +42,11 @@ bool dataset_prepare(const struct data_spec *spec, const struct config *config, 
                      void (*note)(void *context, const char *text), void *context, struct dataset *dataset,
                      struct error *err);
 
-/* Maps a cache file a parent has prepared; checks its sizes and checksum. */
-bool dataset_open(const char *path, struct dataset *dataset, struct error *err);
+/* Maps a cache file a parent has prepared, in milliseconds: its header is checked against its checksum and the file's
+ * size, the streams were checked by dataset_prepare(). Kinds whose validation text has no whole block of
+ * context_length + 1 tokens are left out of splits, as dataset_prepare() noted. */
+bool dataset_open(const char *path, int64_t context_length, struct dataset *dataset, struct error *err);
+/* Takes a zeroed one too. */
 void dataset_close(struct dataset *dataset);
 
 #endif
