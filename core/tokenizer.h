@@ -16,13 +16,9 @@
 
 #include "core/error.h"
 #include "core/knob.h"
+#include "core/unicode.h"
 
 struct tokenizer; /* immutable once made; safe to share between threads */
-
-struct text {
-    const char *bytes;
-    size_t size;
-};
 
 /* Learns from the documents (each on its own: nothing merges across two). BPE: merges never cross the boundary between
  * runs of letters (general categories L and M, and '_'), numbers (N), white space (Unicode White_Space) and the rest,
