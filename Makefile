@@ -17,9 +17,12 @@ B := build/$(CC)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(NATIVE),-native)
 endif
 
 ARCH := $(shell uname -m)
+# V=1 shows whole commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $1 $@')
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wundef -Wvla -Werror
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-CFLAGS := -O3 -g
+CFLAGS := $(if $(SAN),-O1,-O3) -g
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $(if $(NATIVE),-march=native) $(SANITIZE) -MMD -MP
 # Loops marked with omp simd are vectorised without any of the -ffast-math family: NaN stays NaN.
 KERNEL_CFLAGS := -fopenmp-simd -fno-math-errno -fno-trapping-math
@@ -46,33 +49,49 @@ $B/libcore.a: $(CORE_O)
 $B/libcore-double.a: $(DOUBLE_O)
 $B/librunner.a: $(RUNNER_O) $(PLOTS_O)
 $B/%.a:
-	rm -f $@
-	ar rcs $@ $^
+	$(call say,ar)
+	@rm -f $@
+	$Qar rcs $@ $^
 
 $B/runner: $B/runner/main.o $B/librunner.a $B/libcore.a
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(RUNNER_LIBS)
+	$(call say,ld)
+	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ $(RUNNER_LIBS)
 
 $B/tests/unit: $(TESTS:%.c=$B/%.o) $B/librunner.a $B/libcore.a
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(RUNNER_LIBS)
+	$(call say,ld)
+	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(RUNNER_LIBS)
 
 $B/tests/unit-double: $(TESTS_DOUBLE:%.c=$B/double/%.o) $B/libcore-double.a
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(CORE_LIBS)
+	$(call say,ld)
+	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(CORE_LIBS)
+
+# The commit it is built from; the file changes only when the commit does. A tarball has none.
+$B/generated/commit.h: FORCE
+	@mkdir -p $(@D)
+	@commit=$$(git ls-files --error-unmatch Makefile >/dev/null 2>&1 && \
+	    git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null) || commit=unknown; \
+	printf '#define BUILD_COMMIT "%s"\n' "$$commit" >$@.new; \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$B/runner/version.o: $B/generated/commit.h
+$B/runner/version.o: ALL_CFLAGS += -I$B
 
 # plots/* inside the program: name, 0, text, 0, one after the other; an empty name ends them.
 $(PLOTS_O): $(PLOTS) Makefile
 	@mkdir -p $(@D)
-	{ echo '.section .rodata'; echo '.globl plots_embedded'; echo 'plots_embedded:'; \
+	@{ echo '.section .rodata'; echo '.globl plots_embedded'; echo 'plots_embedded:'; \
 	  for file in $(PLOTS); do echo ".asciz \"$${file##*/}\""; echo ".incbin \"$$file\""; echo '.byte 0'; done; \
 	  echo '.byte 0'; echo '.section .note.GNU-stack,"",%progbits'; } > $(@:.o=.s)
-	$(CC) -c -o $@ $(@:.o=.s)
+	$Q$(CC) -c -o $@ $(@:.o=.s)
 
 define kernel_rule
 $B/core/kernels_$1.o: core/kernels.c
 	@mkdir -p $$(@D)
-	$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DKERNEL_LEVEL=$1 -c -o $$@ $$<
+	$$(call say,cc)
+	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DKERNEL_LEVEL=$1 -c -o $$@ $$<
 $B/double/core/kernels_$1.o: core/kernels.c
 	@mkdir -p $$(@D)
-	$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DCORE_DOUBLE -DKERNEL_LEVEL=$1 -c -o $$@ $$<
+	$$(call say,cc)
+	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DCORE_DOUBLE -DKERNEL_LEVEL=$1 -c -o $$@ $$<
 endef
 $(eval $(call kernel_rule,v2,-march=x86-64-v2))
 $(eval $(call kernel_rule,v3,-march=x86-64-v3 -mprefer-vector-width=256))
@@ -81,14 +100,17 @@ $(eval $(call kernel_rule,generic,))
 
 $B/double/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DCORE_DOUBLE -c -o $@ $<
+	$(call say,cc)
+	$Q$(CC) $(ALL_CFLAGS) -DCORE_DOUBLE -c -o $@ $<
 $B/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,cc)
+	$Q$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 clean:
 	rm -rf build
 
-.PHONY: all clean
+.PHONY: all clean FORCE
 .SECONDARY:
 -include $(shell find $B -name '*.d' 2>/dev/null)
+FORCE:

@@ -1,0 +1,13 @@
+/* The table of commands, in the order help shows them. */
+#include <stddef.h>
+
+#include "runner/command.h"
+
+extern const struct command command_help;
+extern const struct command command_version;
+
+const struct command *const commands[] = {
+    &command_version,
+    &command_help,
+    NULL,
+};

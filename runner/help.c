@@ -1,0 +1,121 @@
+/* Help texts, laid out from the command and option rows. */
+#include "runner/help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runner/problem.h"
+
+enum { LINE_WIDTH = 80, INDENT = 2, LEFT_LIMIT = 30 };
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; commands[i]; i++)
+        if (!strcmp(commands[i]->name, name))
+            return commands[i];
+    return NULL;
+}
+
+const char *command_nearest(const char *word)
+{
+    const char *names[128];
+    size_t count = 0;
+    for (size_t i = 0; commands[i] && count < sizeof names / sizeof *names; i++)
+        if (!commands[i]->hidden)
+            names[count++] = commands[i]->name;
+    return suggest_nearest(word, names, count);
+}
+
+/* Words of text from column `at` on, broken at LINE_WIDTH, later lines indented by `indent`. Returns the column. */
+static int words_print(FILE *out, const char *text, int at, int indent)
+{
+    bool first = true;
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (!first && at + 1 + length > LINE_WIDTH) {
+            fprintf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (!first) {
+            fputc(' ', out);
+            at++;
+        }
+        fwrite(text, 1, (size_t)length, out);
+        at += length;
+        text += length;
+        text += strspn(text, " ");
+        first = false;
+    }
+    return at;
+}
+
+static void option_label(const struct option *option, char *buf, size_t size)
+{
+    const char *argument = option->kind == OPTION_FLAG ? NULL : option->argument ? option->argument : "VALUE";
+    snprintf(buf, size, "--%s%s%s", option->name, argument ? " " : "", argument ? argument : "");
+}
+
+/* The widest left column that all rows fit in, up to LEFT_LIMIT. */
+static int left_width(const struct command *command)
+{
+    int width = (int)strlen("--help");
+    for (const struct option *option = command->options; option && option->name; option++) {
+        char label[128];
+        option_label(option, label, sizeof label);
+        int length = (int)strlen(label);
+        if (length > width && length <= LEFT_LIMIT)
+            width = length;
+    }
+    return width;
+}
+
+static void row_print(FILE *out, const char *label, const char *doc, const char *choices, int width)
+{
+    int right = INDENT + width + 2;
+    fprintf(out, "%*s%-*s  ", INDENT, "", width, label);
+    if ((int)strlen(label) > width)
+        fprintf(out, "\n%*s", right, "");
+    int at = words_print(out, doc ? doc : "", right, right);
+    if (choices) {
+        if (at + 1 + (int)strlen(choices) + 2 > LINE_WIDTH)
+            fprintf(out, "\n%*s", right, "");
+        else if (at > right)
+            fputc(' ', out);
+        fprintf(out, "(%s)", choices);
+    }
+    fputc('\n', out);
+}
+
+void help_command(const struct command *command, FILE *out)
+{
+    bool more = command->arguments && *command->arguments;
+    fprintf(out, "usage: runner %s [OPTIONS]%s%s\n\n", command->name, more ? " " : "", more ? command->arguments : "");
+    fprintf(out, "%s\n", command->summary);
+    if (command->help && *command->help)
+        fprintf(out, "\n%s%s", command->help, command->help[strlen(command->help) - 1] == '\n' ? "" : "\n");
+    fprintf(out, "\noptions:\n");
+    int width = left_width(command);
+    for (const struct option *option = command->options; option && option->name; option++) {
+        char label[128];
+        option_label(option, label, sizeof label);
+        row_print(out, label, option->doc, option->choices, width);
+    }
+    if (command->json)
+        row_print(out, "--json", "Print JSON on standard output.", NULL, width);
+    row_print(out, "--help", "Show this and exit.", NULL, width);
+}
+
+void help_overview(FILE *out)
+{
+    fprintf(out, "usage: runner COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+                 "Trains every variant of a small decoder that one YAML file names, logs every\n"
+                 "loss to one SQLite file and draws the comparison.\n\ncommands:\n");
+    int width = 0;
+    for (size_t i = 0; commands[i]; i++)
+        if (!commands[i]->hidden && (int)strlen(commands[i]->name) > width)
+            width = (int)strlen(commands[i]->name);
+    for (size_t i = 0; commands[i]; i++)
+        if (!commands[i]->hidden)
+            row_print(out, commands[i]->name, commands[i]->summary, NULL, width);
+    fprintf(out, "\nExample:\n  runner run experiments/quick.yaml\n\n"
+                 "'runner help COMMAND' tells more about one of them.\n");
+}
