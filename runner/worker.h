@@ -1,11 +1,19 @@
 /* One run in a process of its own: `runner work`, started by the supervisor.
  *
- * Standard input: the job as one JSON document. Standard output: records (below), native byte order, one machine.
- * Standard error: the run's log. SIGTERM, SIGINT, SIGHUP: checkpoint at the next step and exit 75. */
+ * Standard input: the job as one JSON document. Standard output: records (record.h). Standard error: the run's log.
+ * SIGTERM, SIGINT, SIGHUP, a supervisor that is gone: checkpoint at the next step and exit 75.
+ *
+ * A resumed run repeats nothing and misses nothing: a checkpoint holds the whole curve, and an evaluation is due when
+ * it is planned at this step and its split is not in the curve. */
 #ifndef RUNNER_WORKER_H
 #define RUNNER_WORKER_H
 
-#include "runner/database.h"
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/knob.h"
 
 struct job {
     char key[65];
@@ -19,20 +27,11 @@ struct job {
 char *job_json(const struct job *job); /* owner: caller, memory_free() */
 bool job_from_json(const char *json, struct job *job, struct error *err);
 
-enum record_kind {
-    RECORD_START = 1,  /* struct run_environment, int64 step, counts, then the curve so far */
-    RECORD_STEP,       /* struct step_record */
-    RECORD_EVALUATION, /* struct evaluation_row */
-    RECORD_CHECKPOINT, /* int64 steps_done: durable on disk */
-    RECORD_FINISHED,   /* int64 steps: the last record of a run that is complete */
-    RECORD_DIVERGED,   /* int64 step, char reason[128] */
-    RECORD_NOTE,       /* text for the user */
-};
+/* The whole life of the process. Exit code. */
+int worker_main(void);
 
-struct record_header {
-    uint32_t kind, size; /* size of the payload */
-};
-
-int worker_main(void); /* exit code */
+/* Trains one job, records to `out`. *stop turns true at any time: checkpoint and return. Exit code: 0 finished or
+ * diverged (the last record says which), 75 stopped, 3 environment, 2 the job cannot be begun. */
+int worker_run(const struct job *job, int out, const volatile sig_atomic_t *stop);
 
 #endif
