@@ -1,4 +1,4 @@
-/* Checkpoints: written through output.h, read only after size, header and SHA-256 agree. */
+/* Checkpoints: written through file.h, read only after size, header and SHA-256 agree. */
 #include "runner/checkpoint.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
-#include "runner/output.h"
+#include "runner/file.h"
 
 static const char checkpoint_magic[8] = "RUNCKPT";
 enum { CHECKPOINT_VERSION = 1, CHECKPOINT_KEPT = 2, CHECKPOINT_CHUNK = 1 << 20, CHECKPOINT_FOLDER = 4096 };
@@ -61,8 +61,8 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Step counts of the checkpoints there, newest first. Owner: caller. sweep: leftovers of a crash are removed. */
-static int64_t *checkpoint_list(const char *folder, const char *key, bool sweep, size_t *count)
+/* Step counts of the checkpoints there, newest first. Owner: caller. */
+static int64_t *checkpoint_list(const char *folder, const char *key, size_t *count)
 {
     char path[CHECKPOINT_FOLDER];
     int64_t *steps = memory_alloc(0, sizeof *steps);
@@ -72,8 +72,6 @@ static int64_t *checkpoint_list(const char *folder, const char *key, bool sweep,
         return steps;
     for (struct dirent *entry; (entry = readdir(directory));) {
         int64_t found = checkpoint_name_steps(entry->d_name);
-        if (sweep && output_is_temporary(entry->d_name))
-            unlinkat(dirfd(directory), entry->d_name, 0);
         if (found < 0)
             continue;
         steps = memory_grow(steps, *count * sizeof *steps, *count + 1, sizeof *steps);
@@ -87,7 +85,7 @@ static int64_t *checkpoint_list(const char *folder, const char *key, bool sweep,
 int64_t checkpoint_newest(const char *folder, const char *key)
 {
     size_t count;
-    int64_t *steps = checkpoint_list(folder, key, false, &count);
+    int64_t *steps = checkpoint_list(folder, key, &count);
     int64_t newest = count ? steps[0] : -1;
     memory_free(steps);
     return newest;
@@ -97,7 +95,7 @@ int64_t checkpoint_newest(const char *folder, const char *key)
 static bool checkpoint_trim(const char *folder, const char *key, size_t kept, struct error *err)
 {
     size_t count;
-    int64_t *steps = checkpoint_list(folder, key, false, &count);
+    int64_t *steps = checkpoint_list(folder, key, &count);
     bool ok = true;
     for (size_t i = kept; i < count && ok; i++) {
         char path[CHECKPOINT_FOLDER], name[64];
@@ -115,14 +113,14 @@ bool checkpoint_remove(const char *folder, const char *key, struct error *err)
 }
 
 struct sink {
-    struct output output;
+    struct file_writer file;
     SHA2_CTX hash;
 };
 
 static bool sink_write(struct sink *sink, const void *bytes, size_t size, struct error *err)
 {
     SHA256Update(&sink->hash, bytes, size);
-    return output_write(&sink->output, bytes, size, err);
+    return file_writer_add(&sink->file, bytes, size, err);
 }
 
 static bool checkpoint_put(struct sink *sink, const char *key, const struct trainer_state *state,
@@ -148,19 +146,19 @@ static bool checkpoint_put(struct sink *sink, const char *key, const struct trai
         !sink_write(sink, state->second_moment, reals, err))
         return false;
     SHA256Final(digest, &sink->hash);
-    return output_write(&sink->output, digest, sizeof digest, err) && output_commit(&sink->output, err);
+    return file_writer_add(&sink->file, digest, sizeof digest, err) && file_writer_commit(&sink->file, err);
 }
 
 bool checkpoint_write(const char *folder, const char *key, const struct trainer_state *state,
                       const struct checkpoint *checkpoint, struct error *err)
 {
     char path[CHECKPOINT_FOLDER], name[64];
-    struct sink sink = {.output.fd = -1};
+    struct sink sink = {0};
     bool ok = checkpoint_path(path, folder, key, "", err) && folder_make(path, err) &&
               checkpoint_path(path, folder, key, checkpoint_name(name, checkpoint->steps_done), err) &&
-              output_open(&sink.output, path, err) && checkpoint_put(&sink, key, state, checkpoint, err) &&
+              file_writer_open(&sink.file, path, err) && checkpoint_put(&sink, key, state, checkpoint, err) &&
               checkpoint_trim(folder, key, CHECKPOINT_KEPT, err);
-    output_discard(&sink.output);
+    file_writer_abandon(&sink.file);
     return ok;
 }
 
@@ -293,10 +291,12 @@ bool checkpoint_read(const char *folder, const char *key, struct trainer_state *
                      void (*note)(void *context, const char *text), void *context, struct error *err)
 {
     size_t count;
-    int64_t *steps = checkpoint_list(folder, key, true, &count);
+    int64_t *steps = checkpoint_list(folder, key, &count);
     bool found = false, touched = false;
     char path[CHECKPOINT_FOLDER] = "", name[64];
     struct error damage = {0};
+    if (checkpoint_path(path, folder, key, "", NULL))
+        folder_remove_stale(path, 0);
     *checkpoint = (struct checkpoint){0};
     err->text[0] = 0;
     for (size_t i = 0; i < count && !found; i++) {
