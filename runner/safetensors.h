@@ -73,6 +73,7 @@ float safetensors_from_f16(uint16_t bits);
 float safetensors_from_bf16(uint16_t bits);
 
 const char *safetensors_dtype_name(enum safetensors_dtype dtype); /* "F32" */
+size_t safetensors_dtype_bytes(enum safetensors_dtype dtype);     /* of one number */
 /* "[2, 16, 32]". Returns buf. */
 enum { SAFETENSORS_SHAPE_TEXT = 24 * SAFETENSORS_DIMS };
 const char *safetensors_shape_text(int dims, const int64_t *shape, char buf[SAFETENSORS_SHAPE_TEXT]);
