@@ -14,9 +14,9 @@ struct place {
 };
 
 struct problems {
-    struct problem {
-        char *text; /* "file:line:column: message" */
-        bool note;  /* told, but not a reason to stop */
+    struct problem { /* texts of notes begin with "note: " after the place */
+        char *text;  /* "file:line:column: message" */
+        bool note;   /* told, but not a reason to stop */
     } * items;
     size_t count, errors;
 };
@@ -30,7 +30,8 @@ void problem_note(struct problems *problems, struct place place, const char *for
 /* Each on a line of its own, at most 50, then how many more. Control bytes of the texts are shown as \xNN. */
 void problems_print(const struct problems *problems, FILE *out);
 
-/* The candidate nearest to word by edit distance, or NULL when none is near (more than a third of its length off). */
+/* The candidate nearest to word by edit distance (swapped neighbours count once), also as the start of a longer one
+ * ("warmpu" is near "warmup_steps"); NULL when none is near: more than a third of the letters off. */
 const char *suggest_nearest(const char *word, const char *const *candidates, size_t count);
 
 #endif
