@@ -107,10 +107,52 @@ $B/%.o: %.c
 	$(call say,cc)
 	$Q$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-clean:
+tests: $B/runner $B/tests/unit $(if $(TESTS_DOUBLE),$B/tests/unit-double)
+
+check: ## run all tests on one build: make check CC=clang SAN=address,undefined
+	$(MAKE) -j2 --no-print-directory tests
+	CC=$(CC) tests/suite $B
+
+# The same tests twice: as users have the program, and under the sanitizers of clang, where a leak fails.
+SANITIZED := CC=clang SAN=address,undefined NATIVE=
+test: ## install what is missing, build, run every test (gcc, and clang with sanitizers)
+	./packages.sh build test
+	$(MAKE) -j2 --no-print-directory tests CC=gcc SAN= NATIVE=
+	$(MAKE) -j2 --no-print-directory tests $(SANITIZED)
+	CC=gcc tests/suite build build/clang-address-undefined
+
+demo: ## install what is missing, build, train experiments/quick.yaml, show its table and plots
+	./packages.sh build
+	$(MAKE) -j2 --no-print-directory all
+	$B/runner run experiments/quick.yaml
+	$B/runner table quick
+	$B/runner plot quick
+
+bench: $B/runner ## measure the speed of a training step against what this machine can do
+	$B/runner bench
+
+packages: ## install the Debian packages that build, tests and lint need
+	./packages.sh build test lint
+
+lint: $B/generated/commit.h ## clang-format, clang-tidy and cppcheck
+	./packages.sh build test lint
+	tests/style
+	tests/lint $B
+
+install: $B/runner ## PREFIX=/usr/local: put runner on PATH
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $B/runner $(DESTDIR)$(PREFIX)/bin/runner
+
+clean: ## remove what was built (results stay)
 	rm -rf build
 
-.PHONY: all clean FORCE
+help: ## show this
+	@echo 'make                  build $B/runner'
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
+
+.PHONY: all tests check test demo bench packages lint install clean help FORCE
 .SECONDARY:
+.DELETE_ON_ERROR:
 -include $(shell find $B -name '*.d' 2>/dev/null)
 FORCE:

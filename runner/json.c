@@ -2,7 +2,6 @@
 #include "runner/json.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,8 +117,7 @@ static void object_write(const struct writer *writer, const json_t *object, int 
     size_t count = 0;
     const char **keys = memory_alloc(json_object_size(object) + 1, sizeof *keys);
     /* jansson's iterator takes a pointer that is not const but does not write through it. */
-    for (void *at = json_object_iter((json_t *)(uintptr_t)object); at;
-         at = json_object_iter_next((json_t *)(uintptr_t)object, at))
+    for (void *at = json_object_iter((json_t *)object); at; at = json_object_iter_next((json_t *)object, at))
         keys[count++] = json_object_iter_key(at);
     if (writer->sorted)
         qsort(keys, count, sizeof *keys, key_compare);

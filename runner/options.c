@@ -220,8 +220,8 @@ void arguments_release(struct arguments *arguments)
 {
     for (const struct option_value *value = arguments->values; value && value->option; value++)
         memory_free(value->texts);
-    memory_free((void *)(uintptr_t)arguments->values);
-    memory_free((void *)(uintptr_t)arguments->positional);
+    memory_free((void *)arguments->values);
+    memory_free((void *)arguments->positional);
     *arguments = (struct arguments){0};
 }
 
