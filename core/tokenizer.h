@@ -5,7 +5,8 @@
  *   tokenizer_free(t);
  *
  * Numbering: bpe and byte: 0..255 the bytes, 256 pad, 257 bos, 258 eos, then merges in the order learned.
- * char: the characters of the training text in code point order, then pad, bos, eos, unk.
+ * char: the characters of the training text in code point order, then its bytes that are no UTF-8 (each a character of
+ * one byte), then pad, bos, eos, unk.
  * Text never turns into special tokens. */
 #ifndef CORE_TOKENIZER_H
 #define CORE_TOKENIZER_H
@@ -24,7 +25,8 @@ struct tokenizer; /* immutable once made; safe to share between threads */
  * runs of letters (general categories L and M, and '_'), numbers (N), white space (Unicode White_Space) and the rest,
  * in which invalid UTF-8 bytes count one by one; highest count first (every adjacent pair counted, so "aaa" has two),
  * ties to the smallest (left, right) pair; stops at vocab_size or below min_frequency. NULL and err when vocab_size is
- * below 259. Owner: caller, tokenizer_free(). */
+ * below 259, or when the text is beyond what is held (4 GiB of different runs; tokens of 256 MiB together).
+ * Owner: caller, tokenizer_free(). */
 struct tokenizer *tokenizer_train(const struct tokenizer_config *config, const struct text *documents, size_t count,
                                   struct error *err);
 
