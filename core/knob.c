@@ -274,9 +274,12 @@ static int64_t ff_hidden_of(const struct model_config *model)
     return model->ff_hidden ? model->ff_hidden : ff_hidden_from(model->ff_multiplier, model);
 }
 
+#define LAYERNORM_EPSILON 1e-5
+#define RMSNORM_EPSILON 1e-6
+
 static double norm_epsilon_standard(const struct model_config *model)
 {
-    return model->norm == NORM_LAYERNORM ? 1e-5 : 1e-6;
+    return model->norm == NORM_LAYERNORM ? LAYERNORM_EPSILON : RMSNORM_EPSILON;
 }
 
 struct model_shape model_shape_of(const struct model_config *model, int64_t vocab_size)
@@ -292,6 +295,13 @@ struct model_shape model_shape_of(const struct model_config *model, int64_t voca
         .vocab_size = vocab_size,
         .mtp_depth = model->mtp_depth,
         .norm_epsilon = model->norm_epsilon > 0 ? model->norm_epsilon : norm_epsilon_standard(model),
+        .qk_norm_epsilon = model->norm_epsilon > 0 ? model->norm_epsilon : RMSNORM_EPSILON,
+        .ff_inputs = model->feed_forward == FEED_FORWARD_SWIGLU ? 2 : 1,
+        .norm_bias = model->norm == NORM_LAYERNORM,
+        .learned_positions = model->position == POSITION_LEARNED,
+        .qk_norm = model->qk_norm,
+        .linear_bias = model->linear_bias,
+        .tied_embeddings = model->tied_embeddings,
     };
     return shape;
 }
@@ -373,7 +383,9 @@ void config_canonicalize(struct config *config, bool *ignored)
         m->head_dim = 0;
     if (m->kv_heads == m->n_heads)
         m->kv_heads = 0;
-    if (!(m->norm_epsilon < norm_epsilon_standard(m)) && !(m->norm_epsilon > norm_epsilon_standard(m)))
+    bool one_epsilon = m->norm == NORM_RMSNORM || !m->qk_norm; /* else 0 means two different ones */
+    double standard = norm_epsilon_standard(m);
+    if (one_epsilon && !(m->norm_epsilon < standard) && !(m->norm_epsilon > standard))
         m->norm_epsilon = 0;
 
     int64_t hidden = ff_hidden_of(m);

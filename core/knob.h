@@ -104,10 +104,15 @@ size_t config_check(const struct config *config,
  * entries and is set true for each knob of the second sort that was not at its default. */
 void config_canonicalize(struct config *config, bool *ignored);
 
-/* Sizes with every 0 replaced by what it stands for. */
+/* What the settings mean for the model's form: every 0 replaced by what it stands for. */
 struct model_shape {
     int64_t context_length, d_model, n_heads, kv_heads, head_dim, ff_hidden, n_layers, vocab_size, mtp_depth;
     double norm_epsilon;
+    double qk_norm_epsilon; /* of the RMSNorm of queries and keys */
+    int64_t ff_inputs;      /* matrices into the activation: 2 for swiglu (up, gate) */
+    bool norm_bias;         /* norms have a bias (LayerNorm) */
+    bool learned_positions; /* position_embedding.weight exists */
+    bool qk_norm, linear_bias, tied_embeddings;
 };
 struct model_shape model_shape_of(const struct model_config *model, int64_t vocab_size);
 

@@ -20,6 +20,8 @@
 
 struct model;
 
+enum { MODEL_DEPTHS = 64 }; /* most that mtp_depth may be (knobs.def) */
+
 /* Sees each named activation right after it is computed, in forward order: the names of the reference cases
  * ("embed", "blocks.0.attention.query", ..., "logits"). data is contiguous and only valid during the call. */
 typedef void model_observer(void *context, const char *name, const real *data, int dims, const int64_t *shape);

@@ -1,0 +1,127 @@
+/* Causal attention of the heads, one (sequence, head) at a time, in blocks of rows: scores exist for one block only,
+ * and backward makes the probabilities again from the saved log-sum (Dao et al., "FlashAttention", 2022). */
+#include "core/gemm.h"
+#include "core/network.h"
+
+/* The part of a pass that one head of one sequence needs. Rows of q, k, v are row_stride apart. */
+struct head {
+    const real *q, *k, *v; /* [T, D] */
+    real *mix;             /* [T, D] at distance Q */
+    real *lse;             /* [T] */
+    uint64_t first_row;    /* of this head in the dropout site's numbering */
+};
+
+static struct head head_at(const struct pass *pass, const struct block *block, int64_t b, int64_t h)
+{
+    const struct model_shape *s = &pass->model->shape;
+    int64_t T = pass->T, D = s->head_dim, group = h / (s->n_heads / s->kv_heads);
+    const real *rows = block->qkv + b * T * shape_qkv(s);
+    struct head head = {
+        .q = rows + h * D,
+        .k = rows + shape_q(s) + group * D,
+        .v = rows + shape_q(s) + shape_kv(s) + group * D,
+        .mix = block->mix + b * T * shape_q(s) + h * D,
+        .lse = block->lse + (b * s->n_heads + h) * T,
+        .first_row = (uint64_t)(((pass->first_sequence + b) * s->n_heads + h) * T),
+    };
+    return head;
+}
+
+static int64_t rows_of_block(int64_t first, int64_t T)
+{
+    return T - first < ATTENTION_ROWS ? T - first : ATTENTION_ROWS;
+}
+
+static bool attention_drops(const struct pass *pass)
+{
+    return pass->training && pass->model->config.dropout > 0;
+}
+
+static void probabilities_drop(const struct pass *pass, const struct block *block, const struct head *head, real *p,
+                               int64_t first, int64_t rows, int64_t width)
+{
+    kernels()->dropout(p, (size_t)pass->T, &block->attention_dropout, (uint64_t)pass->step,
+                       head->first_row + (uint64_t)first, pass->model->config.dropout, (size_t)rows, (size_t)pass->T,
+                       (size_t)width);
+}
+
+/* scores [rows, width] = q k^T / sqrt(D) */
+static void scores_make(const struct pass *pass, const struct head *head, int64_t first, int64_t rows, int64_t width)
+{
+    const struct model_shape *s = &pass->model->shape;
+    int64_t D = s->head_dim, ld = shape_qkv(s);
+    gemm(GEMM_NT, rows, width, D, pass->model->attention_scale, head->q + first * ld, ld, head->k, ld, 0,
+         pass->model->scratch.scores, pass->T);
+}
+
+void attention_forward(const struct pass *pass, struct block *block)
+{
+    struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s);
+    real *p = model->scratch.scores;
+    for (int64_t b = 0; b < pass->B; b++)
+        for (int64_t h = 0; h < s->n_heads; h++) {
+            struct head head = head_at(pass, block, b, h);
+            for (int64_t first = 0; first < T; first += ATTENTION_ROWS) {
+                int64_t rows = rows_of_block(first, T), width = first + rows;
+                scores_make(pass, &head, first, rows, width);
+                kernels()->softmax_causal(p, (size_t)T, head.lse + first, (size_t)rows, (size_t)first + 1,
+                                          (size_t)width);
+                if (attention_drops(pass))
+                    probabilities_drop(pass, block, &head, p, first, rows, width);
+                gemm(GEMM_NN, rows, D, width, 1, p, T, head.v, ld, 0, head.mix + first * shape_q(s), shape_q(s));
+            }
+        }
+}
+
+/* Adds one block of rows of one head to dq, dk, dv. */
+static void head_backward_rows(const struct pass *pass, struct block *block, const struct head *head, int64_t first,
+                               const real *dmix, real *dq, real *dk, real *dv)
+{
+    struct model *model = pass->model;
+    struct scratch *scratch = &model->scratch;
+    const struct model_shape *s = &model->shape;
+    int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s);
+    int64_t rows = rows_of_block(first, T), width = first + rows;
+    real *p = scratch->scores, *used = p, *dp = scratch->dscores;
+
+    scores_make(pass, head, first, rows, width);
+    kernels()->softmax_again(p, (size_t)T, head->lse + first, (size_t)rows, (size_t)first + 1, (size_t)width);
+    if (attention_drops(pass)) {
+        used = scratch->dropped;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = 0; i < width; i++)
+                used[r * T + i] = p[r * T + i];
+        probabilities_drop(pass, block, head, used, first, rows, width);
+    }
+    gemm(GEMM_TN, width, D, rows, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
+    gemm(GEMM_NT, rows, width, D, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
+    if (attention_drops(pass))
+        probabilities_drop(pass, block, head, dp, first, rows, width);
+    kernels()->row_dots(scratch->dots, dmix + first * Q, (size_t)Q, head->mix + first * Q, (size_t)Q, (size_t)rows,
+                        (size_t)D);
+    kernels()->softmax_backward(dp, p, (size_t)T, scratch->dots, model->attention_scale, (size_t)rows, (size_t)width);
+    gemm(GEMM_NN, rows, D, width, 1, dp, T, head->k, ld, 0, dq + first * ld, ld);
+    gemm(GEMM_TN, width, D, rows, 1, dp, T, head->q + first * ld, ld, 1, dk, ld);
+}
+
+void attention_backward(const struct pass *pass, struct block *block)
+{
+    struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s), KV = shape_kv(s);
+    for (int64_t n = 0; n < pass->N; n++) /* keys and values are shared by the heads of a group: they add up */
+        for (int64_t i = Q; i < ld; i++)
+            model->scratch.dqkv[n * ld + i] = 0;
+    for (int64_t b = 0; b < pass->B; b++)
+        for (int64_t h = 0; h < s->n_heads; h++) {
+            struct head head = head_at(pass, block, b, h);
+            const real *dmix = model->scratch.dmix + b * T * Q + h * D;
+            real *rows = model->scratch.dqkv + b * T * ld;
+            int64_t group = h / (s->n_heads / s->kv_heads);
+            for (int64_t first = 0; first < T; first += ATTENTION_ROWS)
+                head_backward_rows(pass, block, &head, first, dmix, rows + h * D, rows + Q + group * D,
+                                   rows + Q + KV + group * D);
+        }
+}

@@ -1,0 +1,272 @@
+/* One block: two branches (attention, feed-forward), each behind its residual connection with the norm before or after.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/gemm.h"
+#include "core/network.h"
+
+/* out [N, outputs] = in [N, inputs] weight^T (+ bias) */
+static void linear_forward(real *out, const real *in, const real *weight, const real *bias, int64_t N, int64_t outputs,
+                           int64_t inputs)
+{
+    gemm(GEMM_NT, N, outputs, inputs, 1, in, inputs, weight, inputs, 0, out, outputs);
+    if (bias)
+        kernels()->bias_add(out, bias, (size_t)N, (size_t)outputs);
+}
+
+/* din [N, inputs] = dout weight; dweight += dout^T in; dbias += column sums */
+static void linear_backward(real *din, real *dweight, real *dbias, const real *dout, const real *in, const real *weight,
+                            int64_t N, int64_t outputs, int64_t inputs)
+{
+    if (dbias)
+        kernels()->bias_gradient(dbias, dout, (size_t)N, (size_t)outputs);
+    gemm(GEMM_TN, outputs, inputs, N, 1, dout, outputs, in, inputs, 1, dweight, inputs);
+    gemm(GEMM_NN, N, inputs, outputs, 1, dout, outputs, weight, inputs, 0, din, inputs);
+}
+
+/* ---- queries and keys: norm per head, rotation ---- */
+
+/* Row n of qkv holds H query heads, K key heads, then values: the first H + K heads are normed and rotated alike. */
+static void qk_norm_forward(const struct pass *pass, struct block *block, const struct block_weights *weights)
+{
+    const struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    size_t D = (size_t)s->head_dim, H = (size_t)s->n_heads, K = (size_t)s->kv_heads;
+    const struct norm_kernel *norm = &kernels()->norm[NORM_RMSNORM];
+    real epsilon = (real)s->qk_norm_epsilon;
+    for (int64_t n = 0; n < pass->N; n++) {
+        real *qk = block->qkv + n * shape_qkv(s), *raw = block->qk_raw + n * (shape_q(s) + shape_kv(s));
+        real *rstd = block->qk_rstd + n * (s->n_heads + s->kv_heads);
+        memcpy(raw, qk, (H + K) * D * sizeof(real));
+        norm->forward(qk, NULL, rstd, raw, weights->query_norm, NULL, epsilon, H, D);
+        norm->forward(qk + H * D, NULL, rstd + H, raw + H * D, weights->key_norm, NULL, epsilon, K, D);
+    }
+}
+
+static void qk_norm_backward(const struct pass *pass, struct block *block, const struct block_weights *weights,
+                             struct block_weights *grads)
+{
+    const struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    size_t D = (size_t)s->head_dim, H = (size_t)s->n_heads, K = (size_t)s->kv_heads;
+    const struct norm_kernel *norm = &kernels()->norm[NORM_RMSNORM];
+    for (int64_t n = 0; n < pass->N; n++) {
+        real *d = model->scratch.dqkv + n * shape_qkv(s);
+        const real *raw = block->qk_raw + n * (shape_q(s) + shape_kv(s));
+        const real *rstd = block->qk_rstd + n * (s->n_heads + s->kv_heads);
+        norm->backward(d, false, grads->query_norm, NULL, d, raw, weights->query_norm, NULL, rstd, H, D);
+        norm->backward(d + H * D, false, grads->key_norm, NULL, d + H * D, raw + H * D, weights->key_norm, NULL,
+                       rstd + H, K, D);
+    }
+}
+
+static void qk_rotate(const struct pass *pass, real *qkv, real sign)
+{
+    const struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    kernels()->rotate(qkv, (size_t)shape_qkv(s), model->cosines, model->sines, sign, model->rope_split, (size_t)pass->N,
+                      0, (size_t)pass->T, (size_t)(s->n_heads + s->kv_heads), (size_t)s->head_dim);
+}
+
+/* ---- branches: in [N, C] -> scratch.branch_out [N, C]; gradients the other way ---- */
+
+static void heads_observe(const struct pass *pass, int64_t index, const struct block *block);
+
+static void attention_branch_forward(const struct pass *pass, int64_t index, const real *in)
+{
+    struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    struct block *block = &model->blocks[index];
+    const struct block_weights *weights = &model->weights.blocks[index];
+    linear_forward(block->qkv, in, weights->qkv, weights->qkv_bias, pass->N, shape_qkv(s), s->d_model);
+    if (weights->query_norm)
+        qk_norm_forward(pass, block, weights);
+    if (model->cosines)
+        qk_rotate(pass, block->qkv, 1);
+    if (model->observer)
+        heads_observe(pass, index, block);
+    attention_forward(pass, block);
+    pass_observe(pass, index, "attention.mix", block->mix, shape_q(s));
+    linear_forward(model->scratch.branch_out, block->mix, weights->output, weights->output_bias, pass->N, s->d_model,
+                   shape_q(s));
+    pass_observe(pass, index, "attention", model->scratch.branch_out, s->d_model);
+}
+
+static void attention_branch_backward(const struct pass *pass, int64_t index, const real *in, real *din,
+                                      const real *dout)
+{
+    struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    struct block *block = &model->blocks[index];
+    const struct block_weights *weights = &model->weights.blocks[index];
+    struct block_weights *grads = &model->grads.blocks[index];
+    struct scratch *scratch = &model->scratch;
+    linear_backward(scratch->dmix, grads->output, grads->output_bias, dout, block->mix, weights->output, pass->N,
+                    s->d_model, shape_q(s));
+    attention_backward(pass, block);
+    if (model->cosines)
+        qk_rotate(pass, scratch->dqkv, -1);
+    if (weights->query_norm)
+        qk_norm_backward(pass, block, weights, grads);
+    linear_backward(din, grads->qkv, grads->qkv_bias, scratch->dqkv, in, weights->qkv, pass->N, shape_qkv(s),
+                    s->d_model);
+}
+
+static void branch_drop(const struct pass *pass, const struct block *block, real *x)
+{
+    size_t C = (size_t)pass->model->shape.d_model;
+    kernels()->dropout(x, C, &block->feed_forward_dropout, (uint64_t)pass->step,
+                       (uint64_t)(pass->first_sequence * pass->T), pass->model->config.dropout, (size_t)pass->N, C, C);
+}
+
+static bool feed_forward_drops(const struct pass *pass)
+{
+    return pass->training && pass->model->config.dropout > 0;
+}
+
+static void feed_forward_branch_forward(const struct pass *pass, int64_t index, const real *in)
+{
+    struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    struct block *block = &model->blocks[index];
+    const struct block_weights *weights = &model->weights.blocks[index];
+    real *out = model->scratch.branch_out;
+    int64_t inner = s->ff_inputs * s->ff_hidden;
+    linear_forward(block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
+    pass_observe(pass, index, s->ff_inputs == 2 ? "feed_forward.up_gate" : "feed_forward.up", block->up, inner);
+    model->activation->forward(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
+    pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
+    linear_forward(out, block->act, weights->down, weights->down_bias, pass->N, s->d_model, s->ff_hidden);
+    if (feed_forward_drops(pass))
+        branch_drop(pass, block, out);
+    pass_observe(pass, index, "feed_forward", out, s->d_model);
+}
+
+static void feed_forward_branch_backward(const struct pass *pass, int64_t index, const real *in, real *din,
+                                         const real *dout)
+{
+    struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    struct block *block = &model->blocks[index];
+    const struct block_weights *weights = &model->weights.blocks[index];
+    struct block_weights *grads = &model->grads.blocks[index];
+    struct scratch *scratch = &model->scratch;
+    if (feed_forward_drops(pass)) {
+        memcpy(scratch->dbranch, dout, (size_t)(pass->N * s->d_model) * sizeof(real));
+        branch_drop(pass, block, scratch->dbranch);
+        dout = scratch->dbranch;
+    }
+    linear_backward(scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N, s->d_model,
+                    s->ff_hidden);
+    model->activation->backward(scratch->dup, scratch->dact, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
+    linear_backward(din, grads->up, grads->up_bias, scratch->dup, in, weights->up, pass->N, s->ff_inputs * s->ff_hidden,
+                    s->d_model);
+}
+
+/* ---- residual connections (picture in network.h) ---- */
+
+struct branch_kind {
+    const char *norm_name;
+    void (*forward)(const struct pass *pass, int64_t index, const real *in);
+    void (*backward)(const struct pass *pass, int64_t index, const real *in, real *din, const real *dout);
+};
+
+static const struct branch_kind attention_kind = {"attention_norm", attention_branch_forward,
+                                                  attention_branch_backward};
+static const struct branch_kind feed_forward_kind = {"feed_forward_norm", feed_forward_branch_forward,
+                                                     feed_forward_branch_backward};
+
+static const real *residual_forward(const struct pass *pass, int64_t index, const struct branch_kind *kind,
+                                    struct branch *branch, const struct norm_weights *norm, const real *x)
+{
+    struct model *model = pass->model;
+    size_t N = (size_t)pass->N, C = (size_t)model->shape.d_model;
+    bool pre = model->norm_first;
+    if (pre) {
+        model->norm->forward(branch->normed, branch->mean, branch->rstd, x, norm->weight, norm->bias,
+                             (real)model->shape.norm_epsilon, N, C);
+        pass_observe(pass, index, kind->norm_name, branch->normed, (int64_t)C);
+    }
+    kind->forward(pass, index, pre ? branch->normed : x);
+    kernels()->add(branch->sum, x, model->scratch.branch_out, N * C);
+    if (!pre) {
+        model->norm->forward(branch->normed, branch->mean, branch->rstd, branch->sum, norm->weight, norm->bias,
+                             (real)model->shape.norm_epsilon, N, C);
+        pass_observe(pass, index, kind->norm_name, branch->normed, (int64_t)C);
+    }
+    return pre ? branch->sum : branch->normed;
+}
+
+static void residual_backward(const struct pass *pass, int64_t index, const struct branch_kind *kind,
+                              struct branch *branch, const struct norm_weights *norm, struct norm_weights *dnorm,
+                              const real *x, real *dx)
+{
+    struct model *model = pass->model;
+    size_t N = (size_t)pass->N, C = (size_t)model->shape.d_model;
+    real *din = model->scratch.dnormed;
+    bool pre = model->norm_first;
+    if (!pre)
+        model->norm->backward(dx, false, dnorm->weight, dnorm->bias, dx, branch->sum, norm->weight, branch->mean,
+                              branch->rstd, N, C);
+    kind->backward(pass, index, pre ? branch->normed : x, din, dx);
+    if (pre)
+        model->norm->backward(dx, true, dnorm->weight, dnorm->bias, din, x, norm->weight, branch->mean, branch->rstd, N,
+                              C);
+    else
+        kernels()->add(dx, dx, din, N * C);
+}
+
+static const real *middle_of(const struct model *model, int64_t index)
+{
+    const struct branch *branch = &model->blocks[index].attention;
+    return model->norm_first ? branch->sum : branch->normed;
+}
+
+const real *block_forward(const struct pass *pass, int64_t index, const real *x)
+{
+    struct model *model = pass->model;
+    struct block *block = &model->blocks[index];
+    struct block_weights *weights = &model->weights.blocks[index];
+    x = residual_forward(pass, index, &attention_kind, &block->attention, &weights->attention_norm, x);
+    x = residual_forward(pass, index, &feed_forward_kind, &block->feed_forward, &weights->feed_forward_norm, x);
+    pass_observe(pass, index, NULL, x, model->shape.d_model);
+    return x;
+}
+
+void block_backward(const struct pass *pass, int64_t index, const real *x, real *dx)
+{
+    struct model *model = pass->model;
+    struct block *block = &model->blocks[index];
+    struct block_weights *weights = &model->weights.blocks[index], *grads = &model->grads.blocks[index];
+    residual_backward(pass, index, &feed_forward_kind, &block->feed_forward, &weights->feed_forward_norm,
+                      &grads->feed_forward_norm, middle_of(model, index), dx);
+    residual_backward(pass, index, &attention_kind, &block->attention, &weights->attention_norm, &grads->attention_norm,
+                      x, dx);
+}
+
+/* ---- what an observer sees of the heads: [B, heads, T, D] ---- */
+
+static void heads_observe_part(const struct pass *pass, int64_t index, const char *name, const real *part,
+                               int64_t heads)
+{
+    struct model *model = pass->model;
+    int64_t B = pass->B, T = pass->T, D = model->shape.head_dim, ld = shape_qkv(&model->shape);
+    real *copy = model->scratch.dqkv; /* free during a forward pass */
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t t = 0; t < T; t++)
+                memcpy(copy + ((b * heads + h) * T + t) * D, part + (b * T + t) * ld + h * D, (size_t)D * sizeof(real));
+    char full[80];
+    snprintf(full, sizeof full, "blocks.%" PRId64 ".attention.%s", index, name);
+    model->observer(model->observer_context, full, copy, 4, (const int64_t[]){B, heads, T, D});
+}
+
+static void heads_observe(const struct pass *pass, int64_t index, const struct block *block)
+{
+    const struct model_shape *s = &pass->model->shape;
+    heads_observe_part(pass, index, "query", block->qkv, s->n_heads);
+    heads_observe_part(pass, index, "key", block->qkv + shape_q(s), s->kv_heads);
+    heads_observe_part(pass, index, "value", block->qkv + shape_q(s) + shape_kv(s), s->kv_heads);
+}

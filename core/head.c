@@ -1,0 +1,103 @@
+/* The end of a model: logits and cross entropy, HEAD_ROWS rows at a time, so that logits of a whole batch never exist.
+ * The gradient is made in the same visit: the rows' softmax turns into it in place. */
+#include "core/gemm.h"
+#include "core/network.h"
+
+int32_t target_at(const int32_t *targets, int64_t T, int64_t row, int64_t depth)
+{
+    int64_t ahead = depth - 1;
+    return row % T + ahead < T ? targets[row + ahead] : -1;
+}
+
+/* What the head of `depth` multiplies: rows of `final`, or those through the depth's adapter. */
+static const real *head_input(const struct pass *pass, int64_t depth, int64_t first, int64_t rows)
+{
+    struct model *model = pass->model;
+    int64_t C = model->shape.d_model;
+    const real *final = model->final + first * C;
+    if (depth == 1)
+        return final;
+    gemm(GEMM_NT, rows, C, C, 1, final, C, model->weights.adapters[depth - 2], C, 0, model->scratch.adapted, C);
+    return model->scratch.adapted;
+}
+
+static int64_t head_rows(const struct pass *pass, int64_t first)
+{
+    return pass->N - first < HEAD_ROWS ? pass->N - first : HEAD_ROWS;
+}
+
+/* Fills scratch.targets and scratch.logits; returns the head's input. */
+static const real *head_chunk(const struct pass *pass, int64_t depth, const int32_t *targets, int64_t first,
+                              int64_t rows)
+{
+    struct model *model = pass->model;
+    int64_t C = model->shape.d_model, V = model->shape.vocab_size;
+    for (int64_t i = 0; i < rows; i++)
+        model->scratch.targets[i] = target_at(targets, pass->T, first + i, depth);
+    const real *in = head_input(pass, depth, first, rows);
+    gemm(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, V);
+    return in;
+}
+
+double head_loss(const struct pass *pass, const int32_t *targets, int64_t *counted)
+{
+    struct model *model = pass->model;
+    double nats = 0;
+    for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
+        int64_t rows = head_rows(pass, first);
+        head_chunk(pass, 1, targets, first, rows);
+        nats += kernels()->cross_entropy(model->scratch.logits, model->scratch.targets, false, 0, (size_t)rows,
+                                         (size_t)model->shape.vocab_size);
+    }
+    for (int64_t n = 0; n < pass->N; n++)
+        *counted += targets[n] >= 0;
+    return nats;
+}
+
+static double head_depth_gradient(const struct pass *pass, int64_t depth, const int32_t *targets, double weight,
+                                  real *dx)
+{
+    struct model *model = pass->model;
+    struct scratch *scratch = &model->scratch;
+    int64_t C = model->shape.d_model, V = model->shape.vocab_size;
+    double nats = 0;
+    for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
+        int64_t rows = head_rows(pass, first);
+        const real *in = head_chunk(pass, depth, targets, first, rows);
+        nats +=
+            kernels()->cross_entropy(scratch->logits, scratch->targets, true, (real)weight, (size_t)rows, (size_t)V);
+        gemm(GEMM_TN, V, C, rows, 1, scratch->logits, V, in, C, 1, model->grads.head, C);
+        if (depth == 1) {
+            gemm(GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0, dx + first * C, C);
+        } else {
+            gemm(GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0, scratch->dadapted, C);
+            gemm(GEMM_TN, C, C, rows, 1, scratch->dadapted, C, model->final + first * C, C, 1,
+                 model->grads.adapters[depth - 2], C);
+            gemm(GEMM_NN, rows, C, C, 1, scratch->dadapted, C, model->weights.adapters[depth - 2], C, 1, dx + first * C,
+                 C);
+        }
+    }
+    return nats * weight;
+}
+
+double head_loss_gradient(const struct pass *pass, const int32_t *targets, const int64_t *counts, real *dx)
+{
+    double loss = 0;
+    int64_t depths = pass->model->shape.mtp_depth;
+    for (int64_t depth = 1; depth <= depths; depth++) {
+        double weight = counts[depth - 1] ? 1 / ((double)counts[depth - 1] * (double)depths) : 0;
+        loss += head_depth_gradient(pass, depth, targets, weight, dx);
+    }
+    return loss;
+}
+
+void head_logits(const struct pass *pass, int64_t depth, real *logits)
+{
+    struct model *model = pass->model;
+    int64_t C = model->shape.d_model, V = model->shape.vocab_size;
+    for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
+        int64_t rows = head_rows(pass, first);
+        const real *in = head_input(pass, depth, first, rows);
+        gemm(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, logits + first * V, V);
+    }
+}

@@ -1,0 +1,81 @@
+/* The loops over elements that cost time, compiled once for each x86-64 level and picked at start (cpu.h).
+ *
+ * Every function is plain C over contiguous rows; outputs first, sizes last; `+=` in a comment means it adds to what is
+ * there. None allocates. NaN goes in, NaN comes out. */
+#ifndef CORE_KERNELS_H
+#define CORE_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/random.h"
+#include "core/real.h"
+
+/* One kind of norm over rows of length C. mean is NULL-able where the kind has none (rmsnorm), bias too. */
+struct norm_kernel {
+    /* out [N, C] = normalised in [N, C] * weight (+ bias); mean, rstd [N] */
+    void (*forward)(real *out, real *mean, real *rstd, const real *in, const real *weight, const real *bias,
+                    real epsilon, size_t N, size_t C);
+    /* din [N, C] (+)= , dweight [C] +=, dbias [C] += */
+    void (*backward)(real *din, bool add, real *dweight, real *dbias, const real *dout, const real *in,
+                     const real *weight, const real *mean, const real *rstd, size_t N, size_t C);
+};
+
+/* One activation. Gated ones read rows of [up F | gate F], the others rows of F. */
+struct activation_kernel {
+    void (*forward)(real *out, const real *in, size_t N, size_t F);                    /* out [N, F] */
+    void (*backward)(real *din, const real *dout, const real *in, size_t N, size_t F); /* din like in */
+};
+
+struct adamw {
+    real gradient_scale, beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
+    real step_size;         /* learning rate / (1 - beta1^t) */
+    real second_correction; /* 1 / sqrt(1 - beta2^t) */
+    real keep;              /* 1 - learning rate * decay */
+};
+
+struct kernels {
+    const char *level;
+    struct norm_kernel norm[2];             /* by NORM_* */
+    struct activation_kernel activation[3]; /* by FEED_FORWARD_* */
+
+    void (*add)(real *out, const real *a, const real *b, size_t n); /* out = a + b; out may be a or b */
+    void (*bias_add)(real *x, const real *bias, size_t N, size_t F);
+    void (*bias_gradient)(real *dbias, const real *dout, size_t N, size_t F); /* += column sums */
+
+    /* Rows of scores: row r keeps its first `first + r` entries, the rest up to width become 0.
+     * Forward: scores -> probabilities, lse [R] = log of the sum of exponentials. Again: the same from a known lse. */
+    void (*softmax_causal)(real *scores, size_t ld, real *lse, size_t R, size_t first, size_t width);
+    void (*softmax_again)(real *scores, size_t ld, const real *lse, size_t R, size_t first, size_t width);
+    /* dp = p * (dp - dot[r]) * scale */
+    void (*softmax_backward)(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t width);
+    /* dot[r] = sum over D of a * b, row distances lda, ldb */
+    void (*row_dots)(real *dot, const real *a, size_t lda, const real *b, size_t ldb, size_t R, size_t D);
+
+    /* Sum of nats over rows whose target is not -1. gradient: logits become scale * (softmax - one-hot), 0 for ignored.
+     */
+    double (*cross_entropy)(real *logits, const int32_t *targets, bool gradient, real scale, size_t N, size_t V);
+
+    /* Rotates pairs of each head (Su et al., "RoFormer", 2021): position of row n = first + n % T; cosines, sines [T,
+     * D/2]; sign -1 turns back. x: rows at distance ld, heads side by side. split: pairs (i, i + D/2), else (2i, 2i +
+     * 1). */
+    void (*rotate)(real *x, size_t ld, const real *cosines, const real *sines, real sign, bool split, size_t N,
+                   size_t first, size_t T, size_t heads, size_t D);
+
+    /* Zeroes elements with probability `rate`, scales the rest by 1 / (1 - rate). Element (row, column) of a site draws
+     * word column % 4 at index step * 2^34 + row * ceil(columns / 4) + column / 4 of its stream; `columns` is the width
+     * of a row in the site's numbering, `width` how many of it are here. */
+    void (*dropout)(real *x, size_t ld, const struct random_stream *stream, uint64_t step, uint64_t first_row,
+                    double rate, size_t N, size_t columns, size_t width);
+
+    double (*sum_of_squares)(const real *x, size_t n);
+    void (*adamw)(const struct adamw *adamw, real *parameter, real *first, real *second, const real *gradient,
+                  size_t n);
+    void (*exponential)(real *out, const real *in, size_t n); /* exposed for its test */
+};
+
+/* Those of the level in use. */
+const struct kernels *kernels(void);
+
+#endif

@@ -1,0 +1,478 @@
+/* A whole model: memory, initial values, embedding, and the passes over its blocks. */
+#include "core/model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "core/network.h"
+
+/* ---- weights: pointers into a flat buffer ---- */
+
+static real *bind(const struct tensor_table *table, real *buffer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* NULL when the model has no such tensor. */
+static real *bind(const struct tensor_table *table, real *buffer, const char *format, ...)
+{
+    char name[80];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    const struct tensor *tensor = tensor_find(table, name);
+    return tensor ? buffer + tensor->offset : NULL;
+}
+
+static void block_weights_bind(struct block_weights *b, const struct tensor_table *table, real *buffer, int64_t i)
+{
+    b->attention_norm.weight = bind(table, buffer, "blocks.%" PRId64 ".attention_norm.weight", i);
+    b->attention_norm.bias = bind(table, buffer, "blocks.%" PRId64 ".attention_norm.bias", i);
+    b->qkv = bind(table, buffer, "blocks.%" PRId64 ".attention.query.weight", i);
+    b->qkv_bias = bind(table, buffer, "blocks.%" PRId64 ".attention.query.bias", i);
+    b->query_norm = bind(table, buffer, "blocks.%" PRId64 ".attention.query_norm.weight", i);
+    b->key_norm = bind(table, buffer, "blocks.%" PRId64 ".attention.key_norm.weight", i);
+    b->output = bind(table, buffer, "blocks.%" PRId64 ".attention.output.weight", i);
+    b->output_bias = bind(table, buffer, "blocks.%" PRId64 ".attention.output.bias", i);
+    b->feed_forward_norm.weight = bind(table, buffer, "blocks.%" PRId64 ".feed_forward_norm.weight", i);
+    b->feed_forward_norm.bias = bind(table, buffer, "blocks.%" PRId64 ".feed_forward_norm.bias", i);
+    b->up = bind(table, buffer, "blocks.%" PRId64 ".feed_forward.up.weight", i);
+    b->up_bias = bind(table, buffer, "blocks.%" PRId64 ".feed_forward.up.bias", i);
+    b->down = bind(table, buffer, "blocks.%" PRId64 ".feed_forward.down.weight", i);
+    b->down_bias = bind(table, buffer, "blocks.%" PRId64 ".feed_forward.down.bias", i);
+}
+
+static void weights_bind(struct model_weights *w, const struct model *model, real *buffer)
+{
+    const struct tensor_table *table = model->table;
+    w->blocks = memory_alloc((size_t)model->shape.n_layers, sizeof *w->blocks);
+    w->adapters = memory_alloc((size_t)model->shape.mtp_depth, sizeof *w->adapters);
+    w->token_embedding = bind(table, buffer, "token_embedding.weight");
+    w->position_embedding = bind(table, buffer, "position_embedding.weight");
+    w->final_norm.weight = bind(table, buffer, "final_norm.weight");
+    w->final_norm.bias = bind(table, buffer, "final_norm.bias");
+    w->head = bind(table, buffer, "lm_head.weight");
+    if (!w->head)
+        w->head = w->token_embedding;
+    for (int64_t i = 0; i < model->shape.n_layers; i++)
+        block_weights_bind(&w->blocks[i], table, buffer, i);
+    for (int64_t i = 0; i + 1 < model->shape.mtp_depth; i++)
+        w->adapters[i] = bind(table, buffer, "mtp_adapters.%" PRId64 ".weight", i);
+}
+
+/* ---- activations ---- */
+
+static real *take(struct workspace *workspace, int64_t rows, int64_t columns)
+{
+    return workspace_take(workspace, rows * columns, sizeof(real));
+}
+
+static void branch_lay_out(struct branch *branch, struct workspace *w, int64_t N, int64_t C, bool mean)
+{
+    branch->normed = take(w, N, C);
+    branch->sum = take(w, N, C);
+    branch->mean = mean ? take(w, N, 1) : NULL;
+    branch->rstd = take(w, N, 1);
+}
+
+static void block_lay_out(struct block *block, struct workspace *w, const struct model_shape *s, int64_t N)
+{
+    branch_lay_out(&block->attention, w, N, s->d_model, s->norm_bias);
+    branch_lay_out(&block->feed_forward, w, N, s->d_model, s->norm_bias);
+    block->qkv = take(w, N, shape_qkv(s));
+    block->qk_raw = s->qk_norm ? take(w, N, shape_q(s) + shape_kv(s)) : NULL;
+    block->qk_rstd = s->qk_norm ? take(w, N, s->n_heads + s->kv_heads) : NULL;
+    block->mix = take(w, N, shape_q(s));
+    block->lse = take(w, N, s->n_heads);
+    block->up = take(w, N, s->ff_inputs * s->ff_hidden);
+    block->act = take(w, N, s->ff_hidden);
+}
+
+static void scratch_lay_out(struct scratch *scratch, struct workspace *w, const struct model_shape *s, int64_t N)
+{
+    int64_t C = s->d_model, T = s->context_length, head_rows = N < HEAD_ROWS ? N : HEAD_ROWS;
+    scratch->branch_out = take(w, N, C);
+    scratch->dnormed = take(w, N, C);
+    scratch->dbranch = take(w, N, C);
+    scratch->dx = take(w, N, C);
+    scratch->dqkv = take(w, N, shape_qkv(s));
+    scratch->dmix = take(w, N, shape_q(s));
+    scratch->dup = take(w, N, s->ff_inputs * s->ff_hidden);
+    scratch->dact = take(w, N, s->ff_hidden);
+    scratch->scores = take(w, ATTENTION_ROWS, T);
+    scratch->dropped = take(w, ATTENTION_ROWS, T);
+    scratch->dscores = take(w, ATTENTION_ROWS, T);
+    scratch->dots = take(w, ATTENTION_ROWS, 1);
+    scratch->logits = take(w, head_rows, s->vocab_size);
+    scratch->adapted = take(w, head_rows, C);
+    scratch->dadapted = take(w, head_rows, C);
+    scratch->targets = workspace_take(w, head_rows, sizeof *scratch->targets);
+}
+
+static void activations_lay_out(struct model *model, struct workspace *w)
+{
+    const struct model_shape *s = &model->shape;
+    int64_t N = model->max_tokens;
+    model->embedded = take(w, N, s->d_model);
+    for (int64_t i = 0; i < s->n_layers; i++)
+        block_lay_out(&model->blocks[i], w, s, N);
+    model->final = take(w, N, s->d_model);
+    model->final_mean = s->norm_bias ? take(w, N, 1) : NULL;
+    model->final_rstd = take(w, N, 1);
+    scratch_lay_out(&model->scratch, w, s, N);
+}
+
+/* ---- positions ---- */
+
+/* sin and cos of position / 10000^(2i/C) in columns 2i and 2i + 1 (Vaswani et al., "Attention is all you need", 2017).
+ */
+static real *sinusoids_create(const struct model_shape *s)
+{
+    real *table = memory_alloc((size_t)(s->context_length * s->d_model), sizeof *table);
+    for (int64_t t = 0; t < s->context_length; t++)
+        for (int64_t i = 0; i < s->d_model / 2; i++) {
+            double angle = (double)t / pow(10000, (double)(2 * i) / (double)s->d_model);
+            table[t * s->d_model + 2 * i] = (real)sin(angle);
+            table[t * s->d_model + 2 * i + 1] = (real)cos(angle);
+        }
+    return table;
+}
+
+/* cos and sin of position / rope_scale / rope_base^(2i/D). */
+static void rotations_create(struct model *model)
+{
+    int64_t T = model->shape.context_length, D = model->shape.head_dim, half = D / 2;
+    model->cosines = memory_alloc((size_t)(T * half), sizeof *model->cosines);
+    model->sines = memory_alloc((size_t)(T * half), sizeof *model->sines);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t i = 0; i < half; i++) {
+            double angle =
+                (double)t / model->config.rope_scale / pow(model->config.rope_base, (double)(2 * i) / (double)D);
+            model->cosines[t * half + i] = (real)cos(angle);
+            model->sines[t * half + i] = (real)sin(angle);
+        }
+}
+
+/* ---- life ---- */
+
+static void functions_pick(struct model *model)
+{
+    const struct model_config *config = &model->config;
+    model->norm = &kernels()->norm[config->norm];
+    model->activation = &kernels()->activation[config->feed_forward];
+    model->norm_first = config->residual == RESIDUAL_PRE;
+    model->rope_split = config->rope_layout == ROPE_SPLIT;
+    model->attention_scale = (real)(1 / sqrt((double)model->shape.head_dim));
+    if (config->position == POSITION_SINUSOIDAL)
+        model->sinusoids = sinusoids_create(&model->shape);
+    if (config->position == POSITION_ROPE)
+        rotations_create(model);
+}
+
+/* The structs alone, without the large buffers. */
+static struct model *model_outline(const struct model_config *config, int64_t vocab_size, int64_t max_tokens)
+{
+    struct model *model = memory_alloc(1, sizeof *model);
+    model->config = *config;
+    model->shape = model_shape_of(config, vocab_size);
+    model->table = tensor_table_create(config, vocab_size);
+    model->max_tokens = max_tokens;
+    model->blocks = memory_alloc((size_t)model->shape.n_layers, sizeof *model->blocks);
+    return model;
+}
+
+struct model *model_create(const struct model_config *config, int64_t vocab_size, int64_t max_tokens, struct error *err)
+{
+    int64_t widest = config->context_length > vocab_size ? config->context_length : vocab_size;
+    if (max_tokens < 1 || max_tokens > INT32_MAX || widest > INT32_MAX) {
+        error_set(err, "a pass over %" PRId64 " tokens with rows of %" PRId64 " is past what a product can index (%d)",
+                  max_tokens, widest, INT32_MAX);
+        return NULL;
+    }
+    struct model *model = model_outline(config, vocab_size, max_tokens);
+    struct workspace counter = {NULL, 0};
+    activations_lay_out(model, &counter);
+    model->workspace.base = memory_alloc(counter.used, 1);
+    activations_lay_out(model, &model->workspace);
+    model->parameters = memory_alloc(model->table->total, sizeof(real));
+    model->gradients = memory_alloc(model->table->total, sizeof(real));
+    weights_bind(&model->weights, model, model->parameters);
+    weights_bind(&model->grads, model, model->gradients);
+    functions_pick(model);
+    return model;
+}
+
+static void weights_release(struct model_weights *weights)
+{
+    memory_free(weights->blocks);
+    memory_free(weights->adapters);
+}
+
+void model_free(struct model *model)
+{
+    if (!model)
+        return;
+    weights_release(&model->weights);
+    weights_release(&model->grads);
+    memory_free(model->workspace.base);
+    memory_free(model->parameters);
+    memory_free(model->gradients);
+    memory_free(model->sinusoids);
+    memory_free(model->cosines);
+    memory_free(model->sines);
+    memory_free(model->blocks);
+    tensor_table_free(model->table);
+    memory_free(model);
+}
+
+static struct random_stream stream_of_block(int64_t seed, int64_t index, const char *site)
+{
+    char name[96];
+    snprintf(name, sizeof name, "dropout/blocks.%" PRId64 ".%s", index, site);
+    return random_stream_make(seed, name);
+}
+
+void model_init(struct model *model, int64_t seed)
+{
+    for (size_t i = 0; i < model->table->count; i++) {
+        const struct tensor *tensor = &model->table->tensors[i];
+        real *values = model->parameters + tensor->offset;
+        if (tensor->init == TENSOR_NORMAL) {
+            char name[sizeof tensor->name + 8];
+            snprintf(name, sizeof name, "init/%s", tensor->name);
+            struct random_stream stream = random_stream_make(seed, name);
+            random_normal_fill(&stream, tensor->init_std, values, tensor->count);
+        } else {
+            for (size_t k = 0; k < tensor->count; k++)
+                values[k] = tensor->init == TENSOR_ONES ? 1 : 0;
+        }
+    }
+    model->embedding_dropout = random_stream_make(seed, "dropout/embedding");
+    for (int64_t i = 0; i < model->shape.n_layers; i++) {
+        model->blocks[i].attention_dropout = stream_of_block(seed, i, "attention");
+        model->blocks[i].feed_forward_dropout = stream_of_block(seed, i, "feed_forward");
+    }
+}
+
+const struct tensor_table *model_tensors(const struct model *model)
+{
+    return model->table;
+}
+
+real *model_parameters(struct model *model)
+{
+    return model->parameters;
+}
+
+real *model_gradients(struct model *model)
+{
+    return model->gradients;
+}
+
+struct model_shape model_shape(const struct model *model)
+{
+    return model->shape;
+}
+
+void model_observe(struct model *model, model_observer *observer, void *context)
+{
+    model->observer = observer;
+    model->observer_context = context;
+}
+
+void pass_observe(const struct pass *pass, int64_t block, const char *name, const real *x, int64_t columns)
+{
+    const struct model *model = pass->model;
+    if (!model->observer)
+        return;
+    char full[80];
+    if (block < 0)
+        snprintf(full, sizeof full, "%s", name);
+    else
+        snprintf(full, sizeof full, "blocks.%" PRId64 "%s%s", block, name ? "." : "", name ? name : "");
+    model->observer(model->observer_context, full, x, 3, (const int64_t[]){pass->B, pass->T, columns});
+}
+
+/* ---- embedding ---- */
+
+static void embedding_drop(const struct pass *pass, real *x)
+{
+    const struct model *model = pass->model;
+    size_t C = (size_t)model->shape.d_model;
+    if (pass->training && model->config.dropout > 0)
+        kernels()->dropout(x, C, &model->embedding_dropout, (uint64_t)pass->step,
+                           (uint64_t)(pass->first_sequence * pass->T), model->config.dropout, (size_t)pass->N, C, C);
+}
+
+static void embedding_forward(const struct pass *pass, const int32_t *inputs)
+{
+    struct model *model = pass->model;
+    int64_t C = model->shape.d_model;
+    const real *positions = model->sinusoids ? model->sinusoids : model->weights.position_embedding;
+    for (int64_t n = 0; n < pass->N; n++) {
+        real *x = model->embedded + n * C;
+        const real *token = model->weights.token_embedding + inputs[n] * C;
+        if (positions)
+            kernels()->add(x, token, positions + n % pass->T * C, (size_t)C);
+        else
+            memcpy(x, token, (size_t)C * sizeof(real));
+    }
+    embedding_drop(pass, model->embedded);
+    pass_observe(pass, -1, "embed", model->embedded, C);
+}
+
+static void embedding_backward(const struct pass *pass, const int32_t *inputs, real *dx)
+{
+    struct model *model = pass->model;
+    int64_t C = model->shape.d_model;
+    embedding_drop(pass, dx);
+    for (int64_t n = 0; n < pass->N; n++) {
+        real *token = model->grads.token_embedding + inputs[n] * C;
+        kernels()->add(token, token, dx + n * C, (size_t)C);
+        if (model->grads.position_embedding) {
+            real *position = model->grads.position_embedding + n % pass->T * C;
+            kernels()->add(position, position, dx + n * C, (size_t)C);
+        }
+    }
+}
+
+/* ---- passes ---- */
+
+static const real *block_output(const struct model *model, int64_t index)
+{
+    if (index < 0)
+        return model->embedded;
+    const struct branch *branch = &model->blocks[index].feed_forward;
+    return model->norm_first ? branch->sum : branch->normed;
+}
+
+static void pass_forward(const struct pass *pass, const int32_t *inputs)
+{
+    struct model *model = pass->model;
+    const struct norm_weights *norm = &model->weights.final_norm;
+    embedding_forward(pass, inputs);
+    const real *x = model->embedded;
+    for (int64_t i = 0; i < model->shape.n_layers; i++)
+        x = block_forward(pass, i, x);
+    model->norm->forward(model->final, model->final_mean, model->final_rstd, x, norm->weight, norm->bias,
+                         (real)model->shape.norm_epsilon, (size_t)pass->N, (size_t)model->shape.d_model);
+    pass_observe(pass, -1, "final_norm", model->final, model->shape.d_model);
+}
+
+static double pass_backward(const struct pass *pass, const int32_t *inputs, const int32_t *targets,
+                            const int64_t *counts)
+{
+    struct model *model = pass->model;
+    const struct norm_weights *norm = &model->weights.final_norm, *dnorm = &model->grads.final_norm;
+    int64_t L = model->shape.n_layers;
+    real *dx = model->scratch.dx;
+    double loss = head_loss_gradient(pass, targets, counts, dx);
+    model->norm->backward(dx, false, dnorm->weight, dnorm->bias, dx, block_output(model, L - 1), norm->weight,
+                          model->final_mean, model->final_rstd, (size_t)pass->N, (size_t)model->shape.d_model);
+    for (int64_t i = L - 1; i >= 0; i--)
+        block_backward(pass, i, block_output(model, i - 1), dx);
+    embedding_backward(pass, inputs, dx);
+    return loss;
+}
+
+/* Sequences that fit into the workspace at once, from `first` on. */
+static struct pass pass_at(struct model *model, int64_t first, int64_t B, int64_t T)
+{
+    int64_t fit = model->max_tokens / T, left = B - first;
+    struct pass pass = {.model = model, .B = left < fit ? left : fit, .T = T, .first_sequence = first};
+    pass.N = pass.B * T;
+    return pass;
+}
+
+double model_loss_gradient(struct model *model, const int32_t *inputs, const int32_t *targets, int64_t B, int64_t T,
+                           int64_t step)
+{
+    int64_t counts[MODEL_DEPTHS] = {0};
+    for (int64_t depth = 1; depth <= model->shape.mtp_depth; depth++)
+        for (int64_t n = 0; n < B * T; n++)
+            counts[depth - 1] += target_at(targets, T, n, depth) >= 0;
+    memset(model->gradients, 0, model->table->total * sizeof(real));
+    double loss = 0;
+    for (int64_t first = 0; first < B;) {
+        struct pass pass = pass_at(model, first, B, T);
+        pass.training = true;
+        pass.step = step;
+        pass_forward(&pass, inputs + first * T);
+        loss += pass_backward(&pass, inputs + first * T, targets + first * T, counts);
+        first += pass.B;
+    }
+    return loss;
+}
+
+double model_loss(struct model *model, const int32_t *inputs, const int32_t *targets, int64_t B, int64_t T,
+                  int64_t *counted)
+{
+    double nats = 0;
+    *counted = 0;
+    for (int64_t first = 0; first < B;) {
+        struct pass pass = pass_at(model, first, B, T);
+        pass_forward(&pass, inputs + first * T);
+        nats += head_loss(&pass, targets + first * T, counted);
+        first += pass.B;
+    }
+    return nats;
+}
+
+/* "logits", and with an observer those of every further depth: made in turn where the caller's go last. */
+static void logits_observe(const struct pass *pass, real *logits)
+{
+    struct model *model = pass->model;
+    int64_t V = model->shape.vocab_size;
+    pass_observe(pass, -1, "logits", logits, V);
+    for (int64_t depth = 2; depth <= model->shape.mtp_depth && model->observer; depth++) {
+        char name[32];
+        snprintf(name, sizeof name, "logits.depth%" PRId64, depth);
+        head_logits(pass, depth, logits);
+        pass_observe(pass, -1, name, logits, V);
+    }
+    if (model->observer && model->shape.mtp_depth > 1)
+        head_logits(pass, 1, logits);
+}
+
+void model_logits(struct model *model, const int32_t *inputs, int64_t B, int64_t T, real *logits)
+{
+    for (int64_t first = 0; first < B;) {
+        struct pass pass = pass_at(model, first, B, T);
+        real *part = logits + first * T * model->shape.vocab_size;
+        pass_forward(&pass, inputs + first * T);
+        head_logits(&pass, 1, part);
+        logits_observe(&pass, part);
+        first += pass.B;
+    }
+}
+
+/* ---- costs ---- */
+
+double model_flops_per_token(const struct model_config *config, int64_t vocab_size)
+{
+    struct model_shape s = model_shape_of(config, vocab_size);
+    struct tensor_table *table = tensor_table_create(config, vocab_size);
+    double multiplied = 0;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->tensors[i].multiplies)
+            multiplied += (double)table->tensors[i].count;
+    tensor_table_free(table);
+    double head = (double)(s.vocab_size * s.d_model);
+    multiplied += head * (double)(s.mtp_depth - (s.tied_embeddings ? 0 : 1));
+    /* q k^T and p v, 2 operations each, over T / 2 positions, forward and twice that backward */
+    double attention = 6.0 * (double)s.n_layers * (double)shape_q(&s) * (double)s.context_length;
+    return 6 * multiplied + attention;
+}
+
+size_t model_memory(const struct model_config *config, int64_t vocab_size, int64_t max_tokens)
+{
+    struct model *model = model_outline(config, vocab_size, max_tokens);
+    struct workspace counter = {NULL, 0};
+    activations_lay_out(model, &counter);
+    size_t bytes = counter.used + 2 * model->table->total * sizeof(real);
+    model_free(model);
+    return bytes;
+}

@@ -1,0 +1,134 @@
+/* Inside of a model, shared by the files that compute it: model.c (embedding, whole pass), block.c (the two branches
+ * and their residual), attention.c (heads), head.c (logits and loss).
+ *
+ * One block, pre-norm on the left, post-norm on the right; both use the same four buffers of struct branch:
+ *
+ *        x ────────────┐                    x ────────────┐
+ *        normed = norm(x)                   branch(x)     │
+ *        branch(normed)                     sum = x + branch
+ *        sum = x + branch                   normed = norm(sum)
+ *        next x = sum                       next x = normed                                              */
+#ifndef CORE_NETWORK_H
+#define CORE_NETWORK_H
+
+#include "core/kernels.h"
+#include "core/model.h"
+#include "core/workspace.h"
+
+enum { ATTENTION_ROWS = 64, HEAD_ROWS = 256 }; /* rows of one block of scores, of logits */
+
+struct norm_weights {
+    real *weight, *bias; /* [C]; bias NULL for rmsnorm */
+};
+
+struct block_weights {
+    struct norm_weights attention_norm, feed_forward_norm;
+    real *qkv, *qkv_bias;        /* [Q + 2 KV, C]: query, key, value side by side */
+    real *query_norm, *key_norm; /* [D], NULL without qk_norm */
+    real *output, *output_bias;  /* [C, Q] */
+    real *up, *up_bias;          /* [F, C], or [2F, C] with the gate behind */
+    real *down, *down_bias;      /* [C, F] */
+};
+
+struct model_weights {
+    real *token_embedding, *position_embedding; /* [V, C], [T, C] or NULL */
+    struct block_weights *blocks;               /* [L] */
+    struct norm_weights final_norm;
+    real *head;      /* [V, C]: lm_head, or the token embedding again */
+    real **adapters; /* [mtp_depth - 1] of [C, C] */
+};
+
+struct branch {
+    real *normed, *sum; /* [N, C] */
+    real *mean, *rstd;  /* [N] */
+};
+
+struct block {
+    struct branch attention, feed_forward;
+    real *qkv;              /* [N, Q + 2 KV], after q/k norm and rotation */
+    real *qk_raw, *qk_rstd; /* [N, Q + KV], [N, H + K]: before q/k norm; NULL without it */
+    real *mix;              /* [N, Q] what the heads give */
+    real *lse;              /* [B, H, T] log of each row's sum of exponentials */
+    real *up, *act;         /* [N, F or 2F], [N, F] */
+    struct random_stream attention_dropout, feed_forward_dropout;
+};
+
+struct scratch {                               /* one set, used by every block in turn */
+    real *branch_out, *dnormed, *dbranch, *dx; /* [N, C] */
+    real *dqkv, *dmix, *dup, *dact;            /* like their values */
+    real *scores, *dropped, *dscores;          /* [ATTENTION_ROWS, T] */
+    real *dots;                                /* [ATTENTION_ROWS] */
+    real *logits, *adapted, *dadapted;         /* [HEAD_ROWS, V], [HEAD_ROWS, C] twice */
+    int32_t *targets;                          /* [HEAD_ROWS] */
+};
+
+struct model {
+    struct model_config config;
+    struct model_shape shape;
+    struct tensor_table *table;
+    int64_t max_tokens;
+    real *parameters, *gradients;
+    struct model_weights weights, grads;
+    struct workspace workspace;
+    struct block *blocks;
+    const struct norm_kernel *norm; /* rows of functions picked once */
+    const struct activation_kernel *activation;
+    bool norm_first, rope_split;           /* residual: pre; rope_layout: split */
+    real attention_scale;                  /* 1 / sqrt(D) */
+    real *embedded;                        /* [N, C] */
+    real *final, *final_mean, *final_rstd; /* [N, C], [N], [N] */
+    real *sinusoids;                       /* [T, C] or NULL */
+    real *cosines, *sines;                 /* [T, D/2] or NULL */
+    struct random_stream embedding_dropout;
+    struct scratch scratch;
+    model_observer *observer;
+    void *observer_context;
+};
+
+/* One forward (and backward) pass over some sequences of a batch. */
+struct pass {
+    struct model *model;
+    int64_t B, T, N;        /* N = B * T */
+    int64_t first_sequence; /* of these in the whole batch: numbers dropout */
+    bool training;          /* dropout on */
+    int64_t step;
+};
+
+/* Adds `prefix.name` to the ledger when someone observes. x [N, columns] at distance ld. */
+void pass_observe(const struct pass *pass, int64_t block, const char *name, const real *x, int64_t columns);
+
+/* x [N, C] -> what the next block reads. */
+const real *block_forward(const struct pass *pass, int64_t index, const real *x);
+/* dx [N, C]: gradient of the block's output on entry, of its input x on return. */
+void block_backward(const struct pass *pass, int64_t index, const real *x, real *dx);
+
+/* mix [N, Q] from qkv; fills lse. */
+void attention_forward(const struct pass *pass, struct block *block);
+/* dqkv from dmix, both in scratch. */
+void attention_backward(const struct pass *pass, struct block *block);
+
+/* Nats of depth 1 over targets; no gradient. */
+double head_loss(const struct pass *pass, const int32_t *targets, int64_t *counted);
+/* Nats of every depth, each divided by its count; gradients of head and adapters added, dx = gradient of `final`. */
+double head_loss_gradient(const struct pass *pass, const int32_t *targets, const int64_t *counts, real *dx);
+/* logits [N, V] of `depth` (1-based). */
+void head_logits(const struct pass *pass, int64_t depth, real *logits);
+/* Targets of depth k: targets [B, T] moved k - 1 to the left, -1 where they run out. */
+int32_t target_at(const int32_t *targets, int64_t T, int64_t row, int64_t depth);
+
+static inline int64_t shape_q(const struct model_shape *shape)
+{
+    return shape->n_heads * shape->head_dim;
+}
+
+static inline int64_t shape_kv(const struct model_shape *shape)
+{
+    return shape->kv_heads * shape->head_dim;
+}
+
+static inline int64_t shape_qkv(const struct model_shape *shape)
+{
+    return shape_q(shape) + 2 * shape_kv(shape);
+}
+
+#endif
