@@ -1,0 +1,502 @@
+/* Starting workers, hearing what they say, and telling how each ended. */
+#include "runner/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/checkpoint.h"
+#include "runner/command.h"
+#include "runner/file.h"
+#include "runner/record.h"
+#include "runner/signals.h"
+#include "runner/spawn.h"
+#include "runner/worker.h"
+
+enum { POLL_MILLISECONDS = 100, LOG_TAIL = 2000, READS_IN_A_ROW = 16, FLUSH_SECONDS = 60 };
+
+/* What a worker's own last record said. */
+enum verdict { VERDICT_NONE, VERDICT_FINISHED, VERDICT_DIVERGED, VERDICT_ENVIRONMENT, VERDICT_MALFORMED };
+
+struct slot {
+    bool used;
+    size_t run;      /* index in the sweep */
+    size_t position; /* index in the progress */
+    struct process process;
+    struct record_reader reader;
+    enum verdict verdict;
+    bool started, ended, reaped; /* START seen; pipe at its end; exit status known */
+    int status;
+    char reason[256]; /* of the verdict */
+    char *log_path;
+    int64_t log_begin; /* where this process's part of the log starts */
+};
+
+struct supervisor {
+    struct database *database;
+    const struct sweep *sweep;
+    const struct supervisor_options *options;
+    struct supervisor_outcome *outcome;
+    struct progress *progress;
+    size_t *queue; /* runs to train, in order */
+    size_t queued, next;
+    struct slot *slots;
+    bool *leftovers; /* finished runs whose checkpoints are still there */
+    bool stopping;   /* nothing new is started */
+    bool failed;     /* the machine or the database failed: failure says how */
+    struct error failure;
+};
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+size_t supervisor_cores(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    if (count < 1)
+        count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (size_t)count : 1;
+}
+
+static const struct run *slot_run(const struct supervisor *supervisor, const struct slot *slot)
+{
+    return &supervisor->sweep->runs[slot->run];
+}
+
+static void signal_workers(const struct supervisor *supervisor, int number)
+{
+    for (size_t i = 0; i < supervisor->options->workers; i++)
+        if (supervisor->slots[i].used && !supervisor->slots[i].reaped)
+            kill(supervisor->slots[i].process.pid, number);
+}
+
+/* No run of the sweep can do better now: keep what there is and leave. */
+static void environment_failed(struct supervisor *supervisor, const char *text)
+{
+    if (!supervisor->failed) {
+        supervisor->failed = true;
+        error_set(&supervisor->failure, "%s", text);
+    }
+    if (!supervisor->stopping)
+        signal_workers(supervisor, SIGTERM);
+    supervisor->stopping = true;
+}
+
+static bool database_ok(struct supervisor *supervisor, bool ok, const struct error *err)
+{
+    if (!ok)
+        environment_failed(supervisor, err->text);
+    return ok;
+}
+
+static bool job_fill(const struct supervisor *supervisor, const struct run *run, struct job *job, struct error *err)
+{
+    const char *dataset = supervisor->sweep->datasets[run->dataset].path;
+    char *folder = realpath(supervisor->options->checkpoint_folder, NULL);
+    memset(job, 0, sizeof *job);
+    memcpy(job->key, run->key, sizeof job->key);
+    job->config = supervisor->sweep->experiment->variants[run->variant].config;
+    job->seed = run->seed;
+    job->checkpoint_every = supervisor->options->checkpoint_every;
+    bool ok = folder && strlen(folder) < sizeof job->checkpoint_folder && strlen(dataset) < sizeof job->dataset_path;
+    if (ok) {
+        memcpy(job->checkpoint_folder, folder, strlen(folder) + 1);
+        memcpy(job->dataset_path, dataset, strlen(dataset) + 1);
+    } else {
+        error_set(err, "checkpoint folder \"%s\": %s", supervisor->options->checkpoint_folder,
+                  folder ? "its path is too long" : strerror(errno));
+    }
+    free(folder);
+    return ok;
+}
+
+static char *log_path_make(const struct supervisor *supervisor, const struct run *run)
+{
+    char name[sizeof run->key + 4];
+    snprintf(name, sizeof name, "%s.log", run->key);
+    return path_join(supervisor->options->log_folder, name);
+}
+
+static bool slot_start(struct supervisor *supervisor, struct slot *slot, size_t position, struct error *err)
+{
+    static const char *const self[] = {"/proc/self/exe", "work", NULL};
+    const char *const *command = supervisor->options->command ? supervisor->options->command : self;
+    struct job job;
+    *slot = (struct slot){.run = supervisor->queue[position], .position = position};
+    const struct run *run = slot_run(supervisor, slot);
+    if (!job_fill(supervisor, run, &job, err))
+        return false;
+    char *text = job_json(&job);
+    slot->log_path = log_path_make(supervisor, run);
+    slot->used = process_start(&slot->process, command, text, slot->log_path, &slot->log_begin, err);
+    memory_free(text);
+    if (!slot->used)
+        memory_free(slot->log_path);
+    return slot->used;
+}
+
+static void slots_fill(struct supervisor *supervisor)
+{
+    struct error err;
+    for (size_t i = 0; i < supervisor->options->workers; i++) {
+        if (supervisor->stopping || supervisor->next == supervisor->queued)
+            return;
+        if (supervisor->slots[i].used)
+            continue;
+        if (!slot_start(supervisor, &supervisor->slots[i], supervisor->next, &err))
+            environment_failed(supervisor, err.text);
+        else
+            supervisor->next++;
+    }
+}
+
+/* Splits whose evaluation at the step it resumes from is in the curve. */
+static size_t evaluations_at(const struct record *record)
+{
+    size_t count = 0;
+    for (uint64_t i = 0; i < record->start->evaluation_count; i++)
+        count += record->evaluations[i].step == record->start->step;
+    return count;
+}
+
+static void verdict_set(struct slot *slot, enum verdict verdict, const char *reason)
+{
+    slot->verdict = verdict;
+    snprintf(slot->reason, sizeof slot->reason, "%s", reason);
+}
+
+static void record_malformed(struct slot *slot, const char *what)
+{
+    char reason[sizeof slot->reason];
+    snprintf(reason, sizeof reason, "its worker sent a %.180s", what);
+    verdict_set(slot, VERDICT_MALFORMED, reason);
+    kill(slot->process.pid, SIGKILL);
+}
+
+static void record_take(struct supervisor *supervisor, struct slot *slot, const struct record *record)
+{
+    const char *key = slot_run(supervisor, slot)->key;
+    double now = seconds_now();
+    bool ok = true;
+    struct error err;
+    bool needs_start =
+        record->kind != RECORD_START && record->kind != RECORD_NOTE && record->kind != RECORD_ENVIRONMENT;
+    if (slot->verdict != VERDICT_NONE || (needs_start && !slot->started) ||
+        (record->kind == RECORD_START && slot->started)) {
+        record_malformed(slot, "record out of order");
+        return;
+    }
+    switch (record->kind) {
+    case RECORD_START:
+        slot->started = true;
+        ok = database_run_start(supervisor->database, key, record->start->step, &record->start->environment,
+                                record->steps, record->start->step_count, record->evaluations,
+                                record->start->evaluation_count, &err);
+        progress_run_start(supervisor->progress, slot->position, record->start->step, evaluations_at(record), now);
+        break;
+    case RECORD_STEP:
+        ok = database_step(supervisor->database, key, record->steps, &err);
+        progress_step(supervisor->progress, slot->position, record->steps, now);
+        break;
+    case RECORD_EVALUATION:
+        ok = database_evaluation(supervisor->database, key, record->evaluations, &err);
+        progress_evaluation(supervisor->progress, slot->position, record->evaluations, now);
+        break;
+    case RECORD_CHECKPOINT: break;
+    case RECORD_FINISHED: verdict_set(slot, VERDICT_FINISHED, ""); break;
+    case RECORD_DIVERGED: {
+        char reason[sizeof slot->reason];
+        snprintf(reason, sizeof reason, "%s at step %" PRId64, record->diverged->reason, record->diverged->step);
+        verdict_set(slot, VERDICT_DIVERGED, reason);
+        break;
+    }
+    case RECORD_NOTE: progress_note(supervisor->progress, slot->position, record->text); break;
+    case RECORD_ENVIRONMENT:
+        verdict_set(slot, VERDICT_ENVIRONMENT, record->text);
+        environment_failed(supervisor, record->text);
+        break;
+    }
+    database_ok(supervisor, ok, &err);
+}
+
+/* Takes what is in the pipe, but not for ever: the other workers wait. */
+static void slot_read(struct supervisor *supervisor, struct slot *slot)
+{
+    struct record record;
+    struct error err;
+    for (int i = 0; i < READS_IN_A_ROW && !slot->ended; i++) {
+        ssize_t got = record_reader_fill(&slot->reader, slot->process.out);
+        if (got < 0 && errno == EAGAIN)
+            return;
+        slot->ended = got <= 0;
+        enum record_status status;
+        while (slot->verdict != VERDICT_MALFORMED &&
+               (status = record_next(&slot->reader, &record, &err)) != RECORD_MORE) {
+            if (status == RECORD_READY)
+                record_take(supervisor, slot, &record);
+            else
+                record_malformed(slot, err.text);
+        }
+        if (slot->verdict == VERDICT_MALFORMED)
+            slot->ended = true;
+    }
+}
+
+static void workers_reap(struct supervisor *supervisor)
+{
+    for (size_t i = 0; i < supervisor->options->workers; i++) {
+        struct slot *slot = &supervisor->slots[i];
+        if (slot->used && !slot->reaped)
+            slot->reaped = waitpid(slot->process.pid, &slot->status, WNOHANG) == slot->process.pid;
+    }
+}
+
+/* How a worker ended that did not say so itself. */
+static enum run_state exit_judge(const struct supervisor *supervisor, struct slot *slot)
+{
+    int status = slot->status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    bool ours = supervisor->outcome->killed && number == SIGKILL;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STOPPED) {
+        slot->reason[0] = 0;
+        return RUN_INTERRUPTED;
+    }
+    if (number)
+        snprintf(slot->reason, sizeof slot->reason, "killed by signal %d (%s)%s", number, signal_name(number),
+                 number == SIGKILL && !ours ? ", perhaps because memory ran out" : "");
+    else if (WEXITSTATUS(status) == 0)
+        snprintf(slot->reason, sizeof slot->reason, "its worker left without its last record");
+    else
+        snprintf(slot->reason, sizeof slot->reason, "its worker left with exit code %d", WEXITSTATUS(status));
+    return ours ? RUN_INTERRUPTED : RUN_FAILED;
+}
+
+static enum run_state slot_judge(const struct supervisor *supervisor, struct slot *slot)
+{
+    switch (slot->verdict) {
+    case VERDICT_FINISHED: return RUN_FINISHED;
+    case VERDICT_DIVERGED: return RUN_DIVERGED;
+    case VERDICT_ENVIRONMENT: return RUN_INTERRUPTED;
+    case VERDICT_MALFORMED: return RUN_FAILED;
+    case VERDICT_NONE: break;
+    }
+    return exit_judge(supervisor, slot);
+}
+
+/* The end of what this process wrote to its log, from the start of a line. Owner: caller; NULL when there is none. */
+static char *log_tail(const struct slot *slot)
+{
+    int fd = open(slot->log_path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    off_t begin = end - LOG_TAIL > slot->log_begin ? end - LOG_TAIL : slot->log_begin;
+    char *text = NULL;
+    if (end > begin) {
+        text = memory_alloc((size_t)(end - begin) + 1, 1);
+        ssize_t got = pread(fd, text, (size_t)(end - begin), begin);
+        text[got > 0 ? got : 0] = 0;
+        char *line = begin > slot->log_begin ? strchr(text, '\n') : NULL;
+        if (line)
+            memmove(text, line + 1, strlen(line + 1) + 1);
+    }
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+static void log_show(struct supervisor *supervisor, char *tail)
+{
+    char *rest = tail;
+    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n"))
+        if (*line) {
+            char shown[512];
+            snprintf(shown, sizeof shown, "    | %.500s", line);
+            progress_note(supervisor->progress, SIZE_MAX, shown);
+        }
+}
+
+static void outcome_count(struct supervisor_outcome *outcome, enum run_state state)
+{
+    outcome->finished += state == RUN_FINISHED;
+    outcome->diverged += state == RUN_DIVERGED;
+    outcome->failed += state == RUN_FAILED;
+    outcome->interrupted += state == RUN_INTERRUPTED;
+}
+
+/* A finished run's checkpoints go only when the database has it on disk as finished. */
+static void leftovers_remove(struct supervisor *supervisor, double wait_seconds)
+{
+    struct error err;
+    if (!database_flush(supervisor->database, wait_seconds, &err))
+        return;
+    for (size_t i = 0; i < supervisor->sweep->run_count; i++) {
+        if (supervisor->leftovers[i] &&
+            !checkpoint_remove(supervisor->options->checkpoint_folder, supervisor->sweep->runs[i].key, &err))
+            progress_note(supervisor->progress, SIZE_MAX, err.text);
+        supervisor->leftovers[i] = false;
+    }
+}
+
+static void slot_end(struct supervisor *supervisor, struct slot *slot)
+{
+    const struct run *run = slot_run(supervisor, slot);
+    enum run_state state = slot_judge(supervisor, slot);
+    const char *reason = *slot->reason ? slot->reason : NULL;
+    char *tail = state == RUN_FAILED ? log_tail(slot) : NULL;
+    struct error err;
+    progress_run_end(supervisor->progress, slot->position, state, reason, seconds_now());
+    if (database_ok(supervisor, database_run_end(supervisor->database, run->key, state, reason, tail, &err), &err) &&
+        state == RUN_FINISHED) {
+        supervisor->leftovers[slot->run] = true;
+        leftovers_remove(supervisor, 0);
+    }
+    outcome_count(supervisor->outcome, state);
+    if (tail)
+        log_show(supervisor, tail);
+    memory_free(tail);
+    memory_free(slot->log_path);
+    record_reader_release(&slot->reader);
+    close(slot->process.out);
+    *slot = (struct slot){0};
+}
+
+static void stop_take(struct supervisor *supervisor, int number)
+{
+    struct supervisor_outcome *outcome = supervisor->outcome;
+    if (outcome->stop_signal) {
+        outcome->killed = true;
+        progress_note(supervisor->progress, SIZE_MAX,
+                      "stopping now: what was trained since the last checkpoint is lost");
+        signal_workers(supervisor, SIGKILL);
+        return;
+    }
+    outcome->stop_signal = number;
+    supervisor->stopping = true;
+    progress_note(supervisor->progress, SIZE_MAX,
+                  "stopping: each worker ends its step and writes a checkpoint (once more to stop now)");
+    signal_workers(supervisor, SIGTERM);
+}
+
+static void signals_take(struct supervisor *supervisor)
+{
+    for (int number; (number = signals_next(supervisor->options->signals));)
+        if (number != SIGCHLD)
+            stop_take(supervisor, number);
+    workers_reap(supervisor);
+}
+
+/* Waits until something happens, or a tenth of a second for the clock's sake. */
+static void events_wait(struct supervisor *supervisor, struct pollfd *events)
+{
+    size_t workers = supervisor->options->workers;
+    for (size_t i = 0; i < workers; i++) {
+        const struct slot *slot = &supervisor->slots[i];
+        events[i] = (struct pollfd){.fd = slot->used && !slot->ended ? slot->process.out : -1, .events = POLLIN};
+    }
+    events[workers] = (struct pollfd){.fd = supervisor->options->signals, .events = POLLIN};
+    if (poll(events, workers + 1, POLL_MILLISECONDS) < 0)
+        return;
+    for (size_t i = 0; i < workers; i++)
+        if (events[i].fd >= 0 && events[i].revents)
+            slot_read(supervisor, &supervisor->slots[i]);
+}
+
+static size_t slots_used(const struct supervisor *supervisor)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < supervisor->options->workers; i++)
+        used += supervisor->slots[i].used;
+    return used;
+}
+
+static void supervisor_loop(struct supervisor *supervisor)
+{
+    struct pollfd *events = memory_alloc(supervisor->options->workers + 1, sizeof *events);
+    struct error err;
+    signals_take(supervisor);
+    slots_fill(supervisor);
+    while (slots_used(supervisor)) {
+        events_wait(supervisor, events);
+        signals_take(supervisor);
+        for (size_t i = 0; i < supervisor->options->workers; i++) {
+            struct slot *slot = &supervisor->slots[i];
+            if (slot->used && slot->ended && slot->reaped)
+                slot_end(supervisor, slot);
+        }
+        database_ok(supervisor, database_pump(supervisor->database, &err), &err);
+        slots_fill(supervisor);
+        progress_tick(supervisor->progress, seconds_now());
+    }
+    if (!supervisor->failed)
+        leftovers_remove(supervisor, FLUSH_SECONDS);
+    memory_free(events);
+}
+
+static struct progress *progress_begin(const struct supervisor *supervisor, int64_t **blocks_out)
+{
+    const struct sweep *sweep = supervisor->sweep;
+    struct progress_run *runs = memory_alloc(supervisor->queued, sizeof *runs);
+    int64_t *blocks = memory_alloc(supervisor->queued, DATASET_SPLITS * sizeof *blocks);
+    for (size_t i = 0; i < supervisor->queued; i++) {
+        const struct run *run = &sweep->runs[supervisor->queue[i]];
+        const struct variant *variant = &sweep->experiment->variants[run->variant];
+        const struct dataset *dataset = &sweep->datasets[run->dataset];
+        runs[i] = (struct progress_run){.label = variant->label,
+                                        .seed = run->seed,
+                                        .config = &variant->config,
+                                        .flops_per_token = run->flops_per_token,
+                                        .split_blocks = blocks + i * DATASET_SPLITS,
+                                        .split_count = dataset->split_count};
+        for (size_t split = 0; split < dataset->split_count; split++)
+            blocks[i * DATASET_SPLITS + split] =
+                token_stream_blocks(&dataset->splits[split].stream, variant->config.model.context_length);
+    }
+    size_t total = 0;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        total += !sweep->runs[i].duplicate;
+    struct progress *progress = progress_create(runs, supervisor->queued, total, supervisor->options->workers,
+                                                supervisor->options->progress, stderr, seconds_now());
+    memory_free(runs);
+    *blocks_out = blocks;
+    return progress;
+}
+
+bool supervise(struct database *database, const struct sweep *sweep, const bool *wanted,
+               const struct supervisor_options *options, struct supervisor_outcome *outcome, struct error *err)
+{
+    struct supervisor supervisor = {.database = database, .sweep = sweep, .options = options, .outcome = outcome};
+    int64_t *blocks;
+    *outcome = (struct supervisor_outcome){0};
+    supervisor.queue = memory_alloc(sweep->run_count, sizeof *supervisor.queue);
+    supervisor.leftovers = memory_alloc(sweep->run_count, sizeof *supervisor.leftovers);
+    supervisor.slots = memory_alloc(options->workers, sizeof *supervisor.slots);
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (wanted[i] && !sweep->runs[i].duplicate)
+            supervisor.queue[supervisor.queued++] = i;
+    supervisor.progress = progress_begin(&supervisor, &blocks);
+    if (folder_make(options->checkpoint_folder, &supervisor.failure) &&
+        folder_make(options->log_folder, &supervisor.failure))
+        supervisor_loop(&supervisor);
+    else
+        supervisor.failed = true;
+    progress_free(supervisor.progress);
+    memory_free(blocks);
+    memory_free(supervisor.slots);
+    memory_free(supervisor.leftovers);
+    memory_free(supervisor.queue);
+    if (supervisor.failed)
+        return error_set(err, "%s", supervisor.failure.text);
+    return true;
+}
