@@ -3,10 +3,12 @@
 
 #include "runner/command.h"
 
+extern const struct command command_bench;
 extern const struct command command_help;
 extern const struct command command_version;
 
 const struct command *const commands[] = {
+    &command_bench,
     &command_version,
     &command_help,
     NULL,

@@ -95,7 +95,7 @@ Test(options, a_mistyped_option_gets_the_nearest_name)
     expect_refused("--jsn f", "train: unknown option '--jsn', did you mean '--json'?");
     expect_refused("--zzzzzzzz=1 f", "train: unknown option '--zzzzzzzz' ('runner train --help' lists them)");
     expect_refused("-w f", "train: unknown option '-w' ('runner train --help' lists them)");
-    expect_refused("--work 2 f", "train: unknown option '--work' ('runner train --help' lists them)");
+    expect_refused("--work 2 f", "train: unknown option '--work', did you mean '--workers'?");
 }
 
 Test(options, a_bad_value_says_what_is_accepted)
@@ -109,7 +109,7 @@ Test(options, a_bad_value_says_what_is_accepted)
     expect_refused("f --temperature nan", "train: --temperature is 'nan', expected a number");
     expect_refused("f --temperature 1e999", "train: --temperature is '1e999', expected a number");
     expect_refused("f --temperature 0x10", "train: --temperature is '0x10', expected a number");
-    expect_refused("f --format cvs", "train: --format is 'cvs', expected one of md|csv|latex");
+    expect_refused("f --format cvs", "train: --format is 'cvs', expected one of md|csv|latex (did you mean 'csv'?)");
     expect_refused("f --format latx",
                    "train: --format is 'latx', expected one of md|csv|latex (did you mean 'latex'?)");
     expect_refused("f --format md|csv", "train: --format is 'md|csv', expected one of md|csv|latex");
