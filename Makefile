@@ -16,6 +16,10 @@ else
 B := build/$(CC)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(NATIVE),-native)
 endif
 
+# Objects stand apart from the program: build/runner is the program.
+O := $B/objects
+D := $B/double
+
 ARCH := $(shell uname -m)
 # V=1 shows whole commands.
 Q := $(if $(V),,@)
@@ -37,11 +41,11 @@ RUNNER := $(filter-out runner/main.c,$(wildcard runner/*.c))
 TESTS_DOUBLE := $(wildcard tests/test_double_*.c)
 TESTS := $(filter-out $(TESTS_DOUBLE),$(wildcard tests/test_*.c))
 
-CORE_O := $(CORE:%.c=$B/%.o) $(LEVELS:%=$B/core/kernels_%.o)
-DOUBLE_O := $(CORE:%.c=$B/double/%.o) $(LEVELS:%=$B/double/core/kernels_%.o)
-RUNNER_O := $(RUNNER:%.c=$B/%.o)
+CORE_O := $(CORE:%.c=$O/%.o) $(LEVELS:%=$O/core/kernels_%.o)
+DOUBLE_O := $(CORE:%.c=$D/%.o) $(LEVELS:%=$D/core/kernels_%.o)
+RUNNER_O := $(RUNNER:%.c=$O/%.o)
 PLOTS := $(sort $(wildcard plots/*.sql plots/*.gp))
-PLOTS_O := $B/plots.o
+PLOTS_O := $O/plots.o
 
 all: $B/runner
 
@@ -53,15 +57,18 @@ $B/%.a:
 	@rm -f $@
 	$Qar rcs $@ $^
 
-$B/runner: $B/runner/main.o $B/librunner.a $B/libcore.a
+$B/runner: $O/runner/main.o $B/librunner.a $B/libcore.a
+	@mkdir -p $(@D)
 	$(call say,ld)
 	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ $(RUNNER_LIBS)
 
-$B/tests/unit: $(TESTS:%.c=$B/%.o) $B/librunner.a $B/libcore.a
+$B/tests/unit: $(TESTS:%.c=$O/%.o) $B/librunner.a $B/libcore.a
+	@mkdir -p $(@D)
 	$(call say,ld)
 	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(RUNNER_LIBS)
 
-$B/tests/unit-double: $(TESTS_DOUBLE:%.c=$B/double/%.o) $B/libcore-double.a
+$B/tests/unit-double: $(TESTS_DOUBLE:%.c=$D/%.o) $B/libcore-double.a
+	@mkdir -p $(@D)
 	$(call say,ld)
 	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(CORE_LIBS)
 
@@ -72,8 +79,8 @@ $B/generated/commit.h: FORCE
 	    git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null) || commit=unknown; \
 	printf '#define BUILD_COMMIT "%s"\n' "$$commit" >$@.new; \
 	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-$B/runner/version.o: $B/generated/commit.h
-$B/runner/version.o: ALL_CFLAGS += -I$B
+$O/runner/version.o: $B/generated/commit.h
+$O/runner/version.o: ALL_CFLAGS += -I$B
 
 # plots/* inside the program: name, 0, text, 0, one after the other; an empty name ends them.
 $(PLOTS_O): $(PLOTS) Makefile
@@ -84,11 +91,11 @@ $(PLOTS_O): $(PLOTS) Makefile
 	$Q$(CC) -c -o $@ $(@:.o=.s)
 
 define kernel_rule
-$B/core/kernels_$1.o: core/kernels.c
+$O/core/kernels_$1.o: core/kernels.c
 	@mkdir -p $$(@D)
 	$$(call say,cc)
 	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DKERNEL_LEVEL=$1 -c -o $$@ $$<
-$B/double/core/kernels_$1.o: core/kernels.c
+$D/core/kernels_$1.o: core/kernels.c
 	@mkdir -p $$(@D)
 	$$(call say,cc)
 	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DCORE_DOUBLE -DKERNEL_LEVEL=$1 -c -o $$@ $$<
@@ -98,11 +105,11 @@ $(eval $(call kernel_rule,v3,-march=x86-64-v3 -mprefer-vector-width=256))
 $(eval $(call kernel_rule,v4,-march=x86-64-v4 -mprefer-vector-width=512))
 $(eval $(call kernel_rule,generic,))
 
-$B/double/%.o: %.c
+$D/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,cc)
 	$Q$(CC) $(ALL_CFLAGS) -DCORE_DOUBLE -c -o $@ $<
-$B/%.o: %.c
+$O/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,cc)
 	$Q$(CC) $(ALL_CFLAGS) -c -o $@ $<
@@ -154,5 +161,5 @@ help: ## show this
 .PHONY: all tests check test demo bench packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
--include $(shell find $B -name '*.d' 2>/dev/null)
+-include $(shell find $O $D -name '*.d' 2>/dev/null)
 FORCE:
