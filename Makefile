@@ -29,7 +29,9 @@ SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
 CFLAGS := $(if $(SAN),-O1,-O3) -g
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -I. $(WARNINGS) $(CFLAGS) $(if $(NATIVE),-march=native) $(SANITIZE) -MMD -MP
 # Loops marked with omp simd are vectorised without any of the -ffast-math family: NaN stays NaN.
-KERNEL_CFLAGS := -fopenmp-simd -ffp-contract=fast -fno-math-errno -fno-trapping-math
+KERNEL_CFLAGS = -fopenmp-simd -ffp-contract=fast -fno-math-errno -fno-trapping-math $(KERNEL_QUIET)
+# clang says of loops that a sanitizer keeps it from vectorising them.
+KERNEL_QUIET = $(if $(findstring clang,$(CC)),-Wno-pass-failed)
 LEVELS := $(if $(filter x86_64,$(ARCH)),v2 v3 v4,generic)
 LDFLAGS_ALL := $(SANITIZE) $(LDFLAGS)
 CORE_LIBS := -lopenblas -lutf8proc -lm

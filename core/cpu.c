@@ -123,7 +123,7 @@ const char *cpu_model_name(void)
     snprintf(name, sizeof name, "unknown");
 #ifdef __x86_64__
     unsigned int words[12];
-    if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
+    if ((unsigned int)__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
         for (unsigned int i = 0; i < 3; i++)
             __get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]);
         memcpy(name, words, 48);
