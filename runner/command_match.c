@@ -91,9 +91,10 @@ const struct command command_match = {
     .name = "match",
     .arguments = "CASE",
     .summary = "Compare our model, layer by layer, with what another one computed.",
-    .help = "CASE is a folder with case.yaml, weights.safetensors, inputs.safetensors and expected.safetensors. Every\n"
-            "expected tensor (activations, gradients, losses of training, trained weights) is compared, in forward\n"
-            "order; the first that departs is named with what is upstream of it. Exit code 0 when all match, else 1.\n"
+    .help = "CASE is a folder with case.yaml, weights.safetensors, inputs.safetensors and\n"
+            "expected.safetensors. Every expected tensor (activations, gradients, losses of\n"
+            "training, trained weights) is compared, in forward order; the first that departs\n"
+            "is named with what is upstream of it. Exit code 0 when all match, else 1.\n"
             "\n"
             "Example:\n"
             "  runner match tests/golden/rope",
