@@ -1,5 +1,7 @@
 /* Causal attention of the heads, one (sequence, head) at a time, in blocks of rows: scores exist for one block only,
  * and backward makes the probabilities again from the saved log-sum (Dao et al., "FlashAttention", 2022). */
+#include <string.h>
+
 #include "core/gemm.h"
 #include "core/network.h"
 
@@ -90,9 +92,7 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
     kernels()->softmax_again(p, (size_t)T, head->lse + first, (size_t)rows, (size_t)first + 1, (size_t)width);
     if (attention_drops(pass)) {
         used = scratch->dropped;
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t i = 0; i < width; i++)
-                used[r * T + i] = p[r * T + i];
+        memcpy(used, p, (size_t)(rows * T) * sizeof(real));
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
     gemm(GEMM_TN, width, D, rows, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
@@ -124,4 +124,36 @@ void attention_backward(const struct pass *pass, struct block *block)
                 head_backward_rows(pass, block, &head, first, dmix, rows + h * D, rows + Q + group * D,
                                    rows + Q + KV + group * D);
         }
+}
+
+/* Keys and values of the new rows, behind those before them. */
+static void cache_append(const struct pass *pass, const struct block *block, real *rows)
+{
+    const struct model_shape *s = &pass->model->shape;
+    int64_t KV = shape_kv(s);
+    for (int64_t n = 0; n < pass->N; n++)
+        memcpy(rows + (pass->first_position + n) * 2 * KV, block->qkv + n * shape_qkv(s) + shape_q(s),
+               (size_t)(2 * KV) * sizeof(real));
+}
+
+void attention_continue(const struct pass *pass, int64_t index)
+{
+    struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
+    const struct cache *cache = pass->cache;
+    struct block *block = &model->blocks[index];
+    int64_t D = s->head_dim, KV = shape_kv(s), Q = shape_q(s), ld = shape_qkv(s), T = cache->capacity;
+    real *rows = cache->rows + index * T * 2 * KV, *p = cache->scores;
+    cache_append(pass, block, rows);
+    for (int64_t h = 0; h < s->n_heads; h++) {
+        const real *k = rows + h / (s->n_heads / s->kv_heads) * D, *v = k + KV;
+        for (int64_t first = 0; first < pass->N; first += ATTENTION_ROWS) {
+            int64_t count = rows_of_block(first, pass->N), before = pass->first_position + first;
+            gemm(GEMM_NT, count, before + count, D, model->attention_scale, block->qkv + first * ld + h * D, ld, k,
+                 2 * KV, 0, p, T);
+            kernels()->softmax_causal(p, (size_t)T, block->lse, (size_t)count, (size_t)before + 1,
+                                      (size_t)(before + count));
+            gemm(GEMM_NN, count, D, before + count, 1, p, T, v, 2 * KV, 0, block->mix + first * Q + h * D, Q);
+        }
+    }
 }

@@ -67,7 +67,8 @@ static void qk_rotate(const struct pass *pass, real *qkv, real sign)
     const struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
     kernels()->rotate(qkv, (size_t)shape_qkv(s), model->cosines, model->sines, sign, model->rope_split, (size_t)pass->N,
-                      0, (size_t)pass->T, (size_t)(s->n_heads + s->kv_heads), (size_t)s->head_dim);
+                      (size_t)pass->first_position, (size_t)pass->T, (size_t)(s->n_heads + s->kv_heads),
+                      (size_t)s->head_dim);
 }
 
 /* ---- branches: in [N, C] -> scratch.branch_out [N, C]; gradients the other way ---- */
@@ -87,7 +88,10 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
         qk_rotate(pass, block->qkv, 1);
     if (model->observer)
         heads_observe(pass, index, block);
-    attention_forward(pass, block);
+    if (pass->cache)
+        attention_continue(pass, index);
+    else
+        attention_forward(pass, block);
     pass_observe(pass, index, "attention.mix", block->mix, shape_q(s));
     linear_forward(model->scratch.branch_out, block->mix, weights->output, weights->output_bias, pass->N, s->d_model,
                    shape_q(s));

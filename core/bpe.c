@@ -123,9 +123,9 @@ size_t bpe_token_size(const struct bpe *bpe, int32_t id)
 struct encoder {
     const struct bpe *bpe;
     struct cached {
-        const char *bytes; /* a run seen before, NULL: none */
-        size_t size;
-        size_t at, count; /* its tokens, in the ids of this call */
+        const char *bytes; /* a run seen before */
+        size_t size;       /* 0: none yet */
+        size_t at, count;  /* its tokens, in the ids of this call */
     } * cache;
     size_t cache_mask;
     uint64_t *heap; /* pairs that merge, lowest token first, then leftmost: token << 44 | position */
@@ -220,7 +220,7 @@ static size_t run_encode(struct encoder *e, const char *bytes, size_t size, int3
         return count + 1;
     }
     struct cached *cached = &e->cache[word_hash(bytes, size) & e->cache_mask];
-    if (cached->bytes && cached->size == size && memcmp(cached->bytes, bytes, size) == 0) {
+    if (cached->size == size && memcmp(cached->bytes, bytes, size) == 0) {
         for (size_t i = 0; i < cached->count; i++)
             ids[count + i] = ids[cached->at + i];
         return count + cached->count;

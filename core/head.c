@@ -101,3 +101,10 @@ void head_logits(const struct pass *pass, int64_t depth, real *logits)
         gemm(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, logits + first * V, V);
     }
 }
+
+void head_last_logits(const struct pass *pass, real *logits)
+{
+    struct model *model = pass->model;
+    int64_t C = model->shape.d_model, V = model->shape.vocab_size;
+    gemm(GEMM_NT, 1, V, C, 1, model->final + (pass->N - 1) * C, C, model->weights.head, C, 0, logits, V);
+}

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALIGNMENT = 64 };
+
 static void (*failure_report)(size_t size);
 static size_t call_count;
 
@@ -25,24 +27,25 @@ static void memory_fail(size_t size)
     abort();
 }
 
+/* A block of calloc, whose untouched pages cost nothing, moved up to a multiple of 64; what calloc gave lies just
+ * before it. */
 static void *block_alloc(size_t count, size_t size)
 {
     size_t bytes;
     call_count++;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - 64)
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - 2 * ALIGNMENT)
         memory_fail(SIZE_MAX);
-    bytes = bytes ? (bytes + 63) / 64 * 64 : 64;
-    void *block = aligned_alloc(64, bytes);
-    if (!block)
+    char *raw = calloc(1, bytes + 2 * ALIGNMENT);
+    if (!raw)
         memory_fail(bytes);
+    char *block = raw + ALIGNMENT + (ALIGNMENT - (uintptr_t)raw % ALIGNMENT) % ALIGNMENT;
+    memcpy(block - sizeof raw, &raw, sizeof raw);
     return block;
 }
 
 void *memory_alloc(size_t count, size_t size)
 {
-    void *block = block_alloc(count, size);
-    memset(block, 0, count * size);
-    return block;
+    return block_alloc(count, size);
 }
 
 void *memory_grow(void *block, size_t old_size, size_t count, size_t size)
@@ -51,7 +54,7 @@ void *memory_grow(void *block, size_t old_size, size_t count, size_t size)
     size_t new_size = count * size;
     if (block)
         memcpy(larger, block, old_size < new_size ? old_size : new_size);
-    free(block);
+    memory_free(block);
     return larger;
 }
 
@@ -73,5 +76,9 @@ char *memory_copy_text(const char *text)
 
 void memory_free(void *block)
 {
-    free(block);
+    if (!block)
+        return;
+    char *raw;
+    memcpy(&raw, (char *)block - sizeof raw, sizeof raw);
+    free(raw);
 }

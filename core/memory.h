@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* count * size bytes, zeroed, aligned to 64. Never NULL, also for zero bytes. Owner: caller, memory_free(). */
+/* count * size bytes, zeroed, aligned to 64. Never NULL, also for zero bytes. Pages
+ * of a large block take memory only once they are written. Owner: caller, memory_free(). */
 void *memory_alloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
 
 /* Like realloc for blocks of memory_alloc; new bytes are not zeroed. old_size in bytes. */

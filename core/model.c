@@ -129,31 +129,60 @@ static void activations_lay_out(struct model *model, struct workspace *w)
 
 /* sin and cos of position / 10000^(2i/C) in columns 2i and 2i + 1 (Vaswani et al., "Attention is all you need", 2017).
  */
-static real *sinusoids_create(const struct model_shape *s)
+static real *sinusoids_create(int64_t T, int64_t C)
 {
-    real *table = memory_alloc((size_t)(s->context_length * s->d_model), sizeof *table);
-    for (int64_t t = 0; t < s->context_length; t++)
-        for (int64_t i = 0; i < s->d_model / 2; i++) {
-            double angle = (double)t / pow(10000, (double)(2 * i) / (double)s->d_model);
-            table[t * s->d_model + 2 * i] = (real)sin(angle);
-            table[t * s->d_model + 2 * i + 1] = (real)cos(angle);
+    real *table = memory_alloc((size_t)(T * C), sizeof *table);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t i = 0; i < C / 2; i++) {
+            double angle = (double)t / pow(10000, (double)(2 * i) / (double)C);
+            table[t * C + 2 * i] = (real)sin(angle);
+            table[t * C + 2 * i + 1] = (real)cos(angle);
         }
     return table;
 }
 
-/* cos and sin of position / rope_scale / rope_base^(2i/D). */
-static void rotations_create(struct model *model)
+/* Radians a position of each rotated pair: 1 / (rope_scale * rope_base^(2i/D)). */
+static double *frequencies_create(const struct model_config *config, int64_t D)
 {
-    int64_t T = model->shape.context_length, D = model->shape.head_dim, half = D / 2;
-    model->cosines = memory_alloc((size_t)(T * half), sizeof *model->cosines);
-    model->sines = memory_alloc((size_t)(T * half), sizeof *model->sines);
-    for (int64_t t = 0; t < T; t++)
-        for (int64_t i = 0; i < half; i++) {
-            double angle =
-                (double)t / model->config.rope_scale / pow(model->config.rope_base, (double)(2 * i) / (double)D);
-            model->cosines[t * half + i] = (real)cos(angle);
-            model->sines[t * half + i] = (real)sin(angle);
-        }
+    double *frequencies = memory_alloc((size_t)(D / 2), sizeof *frequencies);
+    for (int64_t i = 0; i < D / 2; i++)
+        frequencies[i] = 1 / (config->rope_scale * pow(config->rope_base, (double)(2 * i) / (double)D));
+    return frequencies;
+}
+
+/* Tables for positions below T, in place of those there. */
+static void positions_make(struct model *model, int64_t T)
+{
+    int64_t half = model->shape.head_dim / 2;
+    if (model->sinusoids) {
+        memory_free(model->sinusoids);
+        model->sinusoids = sinusoids_create(T, model->shape.d_model);
+    }
+    if (model->frequencies) {
+        memory_free(model->cosines);
+        memory_free(model->sines);
+        model->cosines = memory_alloc((size_t)(T * half), sizeof *model->cosines);
+        model->sines = memory_alloc((size_t)(T * half), sizeof *model->sines);
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t i = 0; i < half; i++) {
+                double angle = (double)t * model->frequencies[i];
+                model->cosines[t * half + i] = (real)cos(angle);
+                model->sines[t * half + i] = (real)sin(angle);
+            }
+    }
+}
+
+bool model_extend_positions(struct model *model, int64_t positions)
+{
+    if (positions > model->shape.context_length && !model->weights.position_embedding)
+        positions_make(model, positions);
+    return positions <= model->shape.context_length || !model->weights.position_embedding;
+}
+
+void model_set_frequencies(struct model *model, const double *frequencies)
+{
+    memcpy(model->frequencies, frequencies, (size_t)(model->shape.head_dim / 2) * sizeof *frequencies);
+    positions_make(model, model->shape.context_length);
 }
 
 /* ---- life ---- */
@@ -167,9 +196,10 @@ static void functions_pick(struct model *model)
     model->rope_split = config->rope_layout == ROPE_SPLIT;
     model->attention_scale = (real)(1 / sqrt((double)model->shape.head_dim));
     if (config->position == POSITION_SINUSOIDAL)
-        model->sinusoids = sinusoids_create(&model->shape);
+        model->sinusoids = sinusoids_create(0, model->shape.d_model);
     if (config->position == POSITION_ROPE)
-        rotations_create(model);
+        model->frequencies = frequencies_create(config, model->shape.head_dim);
+    positions_make(model, model->shape.context_length);
 }
 
 /* The structs alone, without the large buffers. */
@@ -221,6 +251,7 @@ void model_free(struct model *model)
     memory_free(model->parameters);
     memory_free(model->gradients);
     memory_free(model->sinusoids);
+    memory_free(model->frequencies);
     memory_free(model->cosines);
     memory_free(model->sines);
     memory_free(model->blocks);
@@ -316,7 +347,7 @@ static void embedding_forward(const struct pass *pass, const int32_t *inputs)
         real *x = model->embedded + n * C;
         const real *token = model->weights.token_embedding + inputs[n] * C;
         if (positions)
-            kernels()->add(x, token, positions + n % pass->T * C, (size_t)C);
+            kernels()->add(x, token, positions + (pass->first_position + n % pass->T) * C, (size_t)C);
         else
             memcpy(x, token, (size_t)C * sizeof(real));
     }
@@ -349,7 +380,7 @@ static const real *block_output(const struct model *model, int64_t index)
     return model->norm_first ? branch->sum : branch->normed;
 }
 
-static void pass_forward(const struct pass *pass, const int32_t *inputs)
+void pass_forward(const struct pass *pass, const int32_t *inputs)
 {
     struct model *model = pass->model;
     const struct norm_weights *norm = &model->weights.final_norm;

@@ -40,6 +40,13 @@ real *model_parameters(struct model *model);
 real *model_gradients(struct model *model);
 struct model_shape model_shape(const struct model *model);
 
+/* Position tables for more positions than context_length (rope, sinusoidal; without positions there is no limit). False
+ * when there are learned ones and they run out. */
+bool model_extend_positions(struct model *model, int64_t positions);
+
+/* Other rotation speeds than rope_base and rope_scale give: [head_dim / 2], radians a position. position: rope only. */
+void model_set_frequencies(struct model *model, const double *frequencies);
+
 /* NULL removes it. */
 void model_observe(struct model *model, model_observer *observer, void *context);
 

@@ -78,11 +78,19 @@ struct model {
     real *embedded;                        /* [N, C] */
     real *final, *final_mean, *final_rstd; /* [N, C], [N], [N] */
     real *sinusoids;                       /* [T, C] or NULL */
-    real *cosines, *sines;                 /* [T, D/2] or NULL */
+    double *frequencies;                   /* [D/2] or NULL */
+    real *cosines, *sines;                 /* [positions, D/2] or NULL */
     struct random_stream embedding_dropout;
     struct scratch scratch;
     model_observer *observer;
     void *observer_context;
+};
+
+/* Keys and values of the positions so far, for a pass that continues a sequence (decoder.h). */
+struct cache {
+    real *rows; /* [L, capacity, 2 KV]: keys, then values */
+    int64_t capacity;
+    real *scores; /* [ATTENTION_ROWS, capacity] */
 };
 
 /* One forward (and backward) pass over some sequences of a batch. */
@@ -92,7 +100,12 @@ struct pass {
     int64_t first_sequence; /* of these in the whole batch: numbers dropout */
     bool training;          /* dropout on */
     int64_t step;
+    const struct cache *cache; /* NULL: a pass over whole sequences */
+    int64_t first_position;    /* with a cache: positions before these */
 };
+
+/* Embedding to final norm. */
+void pass_forward(const struct pass *pass, const int32_t *inputs);
 
 /* Adds `prefix.name` to the ledger when someone observes. x [N, columns] at distance ld. */
 void pass_observe(const struct pass *pass, int64_t block, const char *name, const real *x, int64_t columns);
@@ -104,6 +117,8 @@ void block_backward(const struct pass *pass, int64_t index, const real *x, real 
 
 /* mix [N, Q] from qkv; fills lse. */
 void attention_forward(const struct pass *pass, struct block *block);
+/* The same from the cache and the rows of this pass, which are added to it. */
+void attention_continue(const struct pass *pass, int64_t index);
 /* dqkv from dmix, both in scratch. */
 void attention_backward(const struct pass *pass, struct block *block);
 
@@ -113,6 +128,8 @@ double head_loss(const struct pass *pass, const int32_t *targets, int64_t *count
 double head_loss_gradient(const struct pass *pass, const int32_t *targets, const int64_t *counts, real *dx);
 /* logits [N, V] of `depth` (1-based). */
 void head_logits(const struct pass *pass, int64_t depth, real *logits);
+/* logits [V] of the last row. */
+void head_last_logits(const struct pass *pass, real *logits);
 /* Targets of depth k: targets [B, T] moved k - 1 to the left, -1 where they run out. */
 int32_t target_at(const int32_t *targets, int64_t T, int64_t row, int64_t depth);
 

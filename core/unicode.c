@@ -60,6 +60,14 @@ enum unicode_class unicode_class_of(int32_t code_point)
     return UNICODE_OTHER;
 }
 
+bool unicode_is_printable(int32_t code_point)
+{
+    if (code_point < 128)
+        return code_point >= 0x20 && code_point < 0x7F;
+    utf8proc_category_t category = utf8proc_category(code_point);
+    return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_SO;
+}
+
 size_t unicode_run(const char *bytes, size_t size)
 {
     enum unicode_class run_class = UNICODE_OTHER;

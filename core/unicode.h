@@ -2,6 +2,7 @@
 #ifndef CORE_UNICODE_H
 #define CORE_UNICODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,10 @@ enum unicode_class {
     UNICODE_OTHER   /* the rest, UNICODE_INVALID with it */
 };
 enum unicode_class unicode_class_of(int32_t code_point);
+
+/* True for what shows as itself on a terminal: not for controls, format characters (they can turn a line around),
+ * unassigned and private ones, nor for white space but ' '. */
+bool unicode_is_printable(int32_t code_point);
 
 /* Length in bytes of the run of one class at the start of the text; 0 for size 0. */
 size_t unicode_run(const char *bytes, size_t size);

@@ -5,10 +5,12 @@
 
 extern const struct command command_bench;
 extern const struct command command_help;
+extern const struct command command_match;
 extern const struct command command_version;
 
 const struct command *const commands[] = {
     &command_bench,
+    &command_match,
     &command_version,
     &command_help,
     NULL,

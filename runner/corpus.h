@@ -12,17 +12,19 @@
 #include "runner/experiment.h"
 #include "runner/hash.h"
 
-enum { CORPUS_KIND_SIZE = 64 };
+enum { CORPUS_KIND_SIZE = 64, CORPUS_KINDS = 16 };
 
 struct document {
     struct text text;
-    const char *kind; /* NULL: has none */
+    const char *kind; /* NULL: has none; equal kinds of one corpus are one pointer */
 };
 
 struct corpus {
     struct document *documents;
     size_t count;
-    void *blocks; /* private: what the texts and kinds live in */
+    size_t capacity; /* private, as are the next two */
+    char *kinds[CORPUS_KINDS];
+    size_t kind_count;
 };
 
 /* Messages that are no reason to stop. */
@@ -34,6 +36,10 @@ typedef void corpus_note(void *context, const char *text);
 bool corpus_read(const struct data_source *source, struct corpus *corpus, corpus_note *note, void *context,
                  struct error *err);
 void corpus_release(struct corpus *corpus); /* takes a zeroed one */
+
+/* Adds a document; takes bytes (of memory_alloc) over, also on failure; kind is copied. False and err when the kind
+ * cannot be one: empty, long, with control characters, the name of a split, one more than CORPUS_KINDS. */
+bool corpus_add(struct corpus *corpus, char *bytes, size_t size, const char *kind, struct error *err);
 
 /* Pieces of documents; their texts belong to the corpus. A document that the cut falls into gives a piece to each. */
 struct corpus_split {

@@ -386,28 +386,26 @@ static bool check_count(const struct safetensors_entry *entry, size_t count, str
                      safetensors_shape_text(entry->dims, entry->shape, text), entry->count, count);
 }
 
+bool safetensors_is_real(const struct safetensors_entry *entry, struct error *err)
+{
+    bool known = entry->dtype == SAFETENSORS_F32 || entry->dtype == SAFETENSORS_F16 || entry->dtype == SAFETENSORS_BF16;
+    return known || error_set(err, "tensor '%s' is of dtype %s: expected F32, F16 or BF16",
+                              shown_text(entry->name).text, dtypes[entry->dtype].name);
+}
+
 bool safetensors_read_real(const struct safetensors_entry *entry, real *out, size_t count, struct error *err)
 {
     const unsigned char *bytes = entry->data;
-    if (!check_count(entry, count, err))
+    if (!safetensors_is_real(entry, err) || !check_count(entry, count, err))
         return false;
-    switch (entry->dtype) {
-    case SAFETENSORS_F32:
-        for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
+        if (entry->dtype == SAFETENSORS_F32)
             out[i] = (real)float_of_bits(load_little(bytes + 4 * i, 4));
-        return true;
-    case SAFETENSORS_F16:
-        for (size_t i = 0; i < count; i++)
+        else if (entry->dtype == SAFETENSORS_F16)
             out[i] = (real)safetensors_from_f16((uint16_t)load_little(bytes + 2 * i, 2));
-        return true;
-    case SAFETENSORS_BF16:
-        for (size_t i = 0; i < count; i++)
+        else
             out[i] = (real)safetensors_from_bf16((uint16_t)load_little(bytes + 2 * i, 2));
-        return true;
-    default:
-        return error_set(err, "tensor '%s' is of dtype %s: expected F32, F16 or BF16", shown_text(entry->name).text,
-                         dtypes[entry->dtype].name);
-    }
+    return true;
 }
 
 bool safetensors_read_int32(const struct safetensors_entry *entry, int32_t *out, size_t count, struct error *err)

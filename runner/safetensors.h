@@ -65,6 +65,8 @@ const char *safetensors_metadata(const struct safetensors *file, const char *key
 
 /* All numbers of an entry of F32, F16 or BF16, each converted exactly. count must be the entry's. */
 bool safetensors_read_real(const struct safetensors_entry *entry, real *out, size_t count, struct error *err);
+/* False and err for an entry that safetensors_read_real() would refuse by its dtype. */
+bool safetensors_is_real(const struct safetensors_entry *entry, struct error *err);
 /* All numbers of an I32 entry. */
 bool safetensors_read_int32(const struct safetensors_entry *entry, int32_t *out, size_t count, struct error *err);
 

@@ -71,3 +71,14 @@ Test(unicode, letters_take_marks_and_the_underscore_with_them)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         cr_expect_eq(unicode_run(cases[i].text, strlen(cases[i].text)), cases[i].run, "case %zu", i);
 }
+
+Test(unicode, controls_and_direction_marks_are_not_printable)
+{
+    static const int32_t hidden[] = {UNICODE_INVALID, 0,      0x1B,   0x7F,   0x85,     0x9B,  0xA0, 0xAD,
+                                     0x200B,          0x202E, 0x2028, 0xE000, 0x10FFFF, 0xFEFF},
+                         shown[] = {' ', '~', 0xA1, 0xE9, 0x301, 0x65E5, 0x1F600, 0xD7};
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        cr_expect_not(unicode_is_printable(hidden[i]), "U+%04X", (unsigned)hidden[i]);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        cr_expect(unicode_is_printable(shown[i]), "U+%04X", (unsigned)shown[i]);
+}

@@ -1,0 +1,106 @@
+/* runner match: does our model compute what someone else's does? */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/cpu.h"
+#include "runner/command.h"
+#include "runner/json.h"
+#include "runner/match.h"
+
+static void print_json(const struct match *match)
+{
+    json_t *root = json_object(), *tensors = json_array();
+    for (size_t i = 0; i < match->count; i++) {
+        const struct match_row *row = &match->rows[i];
+        json_t *tensor = json_object(), *shape = json_array();
+        for (int k = 0; k < row->dims; k++)
+            json_push(shape, json_integer(row->shape[k]));
+        json_put(tensor, "name", json_from_text(row->name));
+        json_put(tensor, "shape", shape);
+        json_put(tensor, "max_abs", json_from_double(row->max_abs));
+        json_put(tensor, "rel_l2", json_from_double(row->rel_l2));
+        json_put(tensor, "ok", json_boolean(row->ok));
+        json_push(tensors, tensor);
+    }
+    json_put(root, "ok", json_boolean(match->ok));
+    json_put(root, "first", match->first ? json_from_text(match->first->name) : json_null());
+    json_put(root, "tensors", tensors);
+    json_print(root, stdout);
+    json_decref(root);
+}
+
+static void print_text(const struct reference_case *reference, const struct match *match, double tolerance)
+{
+    char shape[SAFETENSORS_SHAPE_TEXT], upstream[MATCH_UPSTREAM_SIZE];
+    int width = (int)strlen("tensor");
+    size_t good = 0;
+    for (size_t i = 0; i < match->count; i++)
+        width = (int)strlen(match->rows[i].name) > width ? (int)strlen(match->rows[i].name) : width;
+    printf("%-*s  %-16s  %8s  %8s\n", width, "tensor", "shape", "max abs", "rel L2");
+    for (size_t i = 0; i < match->count; i++) {
+        const struct match_row *row = &match->rows[i];
+        good += row->ok;
+        printf("%-*s  %-16s  %8.1e  %8.1e  %s\n", width, row->name,
+               safetensors_shape_text(row->dims, row->shape, shape), row->max_abs, row->rel_l2,
+               row->ok ? "ok" : "departs");
+    }
+    printf("\n%zu of %zu tensors match: relative L2 at most %g, trained.* %g\n", good, match->count, tolerance,
+           MATCH_TRAINED_FACTOR * tolerance);
+    if (match->first)
+        printf("first to depart: %s\n  upstream of it: %s\n", match->first->name,
+               match_upstream(reference, match->first, upstream));
+}
+
+static int match_command(const struct command *command, const struct arguments *arguments)
+{
+    (void)command;
+    struct reference_case reference;
+    struct match match = {.ok = false};
+    struct problems problems;
+    double tolerance = option_number(arguments, "tolerance", MATCH_TOLERANCE);
+    if (!(tolerance >= 0))
+        die(EXIT_USAGE, "--tolerance is %g: expected a number of at least 0", tolerance);
+    blas_use_one_thread();
+    problems_init(&problems);
+    int code = EXIT_USAGE;
+    if (case_open(arguments->positional[0], &reference, &problems) &&
+        match_run(&reference, tolerance, &match, &problems)) {
+        if (arguments->json)
+            print_json(&match);
+        else
+            print_text(&reference, &match, tolerance);
+        code = match.ok ? EXIT_DONE : EXIT_RUNS_FAILED;
+    }
+    problems_print(&problems, stderr);
+    problems_release(&problems);
+    match_release(&match);
+    case_close(&reference);
+    return code;
+}
+
+static const struct option match_options[] = {
+    {.name = "tolerance",
+     .kind = OPTION_NUMBER,
+     .argument = "X",
+     .doc = "largest relative L2 difference of a tensor (default 2e-5; five times that for trained.*)"},
+    {.name = NULL},
+};
+
+extern const struct command command_match;
+const struct command command_match = {
+    .name = "match",
+    .arguments = "CASE",
+    .summary = "Compare our model, layer by layer, with what another one computed.",
+    .help = "CASE is a folder with case.yaml, weights.safetensors, inputs.safetensors and\n"
+            "expected.safetensors. Every expected tensor (activations, gradients, losses of\n"
+            "training, trained weights) is compared, in forward order; the first that departs\n"
+            "is named with what is upstream of it. Exit code 0 when all match, else 1.\n"
+            "\n"
+            "Example:\n"
+            "  runner match tests/golden/rope",
+    .options = match_options,
+    .json = true,
+    .minimum_arguments = 1,
+    .maximum_arguments = 1,
+    .run = match_command,
+};

@@ -1,0 +1,114 @@
+/* The wiring of the model in words: from which tensors, through which operations, each compared tensor comes. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner/match.h"
+
+/* "blocks.3", or what the first block reads. */
+static const char *block_input(int64_t block, char name[32])
+{
+    if (block == 0)
+        return "embed";
+    snprintf(name, 32, "blocks.%" PRId64, block - 1);
+    return name;
+}
+
+static void query_upstream(const struct model_config *model, int64_t block, const char *part, char *buf)
+{
+    char input[32], norm[64] = "", heads[64] = "";
+    if (model->residual == RESIDUAL_PRE)
+        snprintf(norm, sizeof norm, "blocks.%" PRId64 ".attention_norm, ", block);
+    if (model->qk_norm)
+        snprintf(heads, sizeof heads, ", blocks.%" PRId64 ".%s_norm", block, part);
+    snprintf(buf, MATCH_UPSTREAM_SIZE, "%s, through %sblocks.%" PRId64 ".%s.weight%s%s", block_input(block, input),
+             norm, block, part, heads, model->position == POSITION_ROPE ? ", rotation" : "");
+}
+
+static void attention_upstream(const struct model_config *model, int64_t block, char *buf)
+{
+    char input[32];
+    snprintf(buf, MATCH_UPSTREAM_SIZE,
+             "blocks.%" PRId64
+             ".attention.query and .key, and %s through %sattention.value.weight; scores / sqrt(head_dim), "
+             "causal mask, softmax, attention.output.weight",
+             block, block_input(block, input), model->residual == RESIDUAL_PRE ? "attention_norm, " : "");
+}
+
+static void feed_forward_upstream(const struct model_config *model, int64_t block, char *buf)
+{
+    char input[32];
+    bool pre = model->residual == RESIDUAL_PRE, gated = model->feed_forward == FEED_FORWARD_SWIGLU;
+    snprintf(buf, MATCH_UPSTREAM_SIZE,
+             "%s + blocks.%" PRId64 ".attention, through %s, feed_forward.up%s.weight, %s, feed_forward.down.weight",
+             block_input(block, input), block, pre ? "feed_forward_norm" : "attention_norm", gated ? " and .gate" : "",
+             gated ? "silu(gate) * up" : "gelu");
+}
+
+static void block_upstream(const struct model_config *model, int64_t block, char *buf)
+{
+    char input[32];
+    if (model->residual == RESIDUAL_PRE)
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "%s + blocks.%" PRId64 ".attention + blocks.%" PRId64 ".feed_forward",
+                 block_input(block, input), block, block);
+    else
+        snprintf(buf, MATCH_UPSTREAM_SIZE,
+                 "attention_norm(%s + blocks.%" PRId64 ".attention) + blocks.%" PRId64 ".feed_forward, through "
+                 "feed_forward_norm",
+                 block_input(block, input), block, block);
+}
+
+static void embed_upstream(const struct model_config *model, char *buf)
+{
+    static const char *const position[] = {
+        [POSITION_LEARNED] = " + position_embedding.weight",
+        [POSITION_SINUSOIDAL] = " + the table of sines and cosines",
+        [POSITION_ROPE] = "",
+        [POSITION_NONE] = "",
+    };
+    snprintf(buf, MATCH_UPSTREAM_SIZE, "inputs, through token_embedding.weight%s", position[model->position]);
+}
+
+static void forward_upstream(const struct reference_case *reference, const char *name, char *buf)
+{
+    const struct model_config *model = &reference->config.model;
+    const char *head = model->tied_embeddings ? "token_embedding.weight (tied head)" : "lm_head.weight";
+    char *rest = NULL;
+    int64_t block = strncmp(name, "blocks.", 7) == 0 ? strtoll(name + 7, &rest, 10) : 0;
+    if (strcmp(name, "embed") == 0)
+        embed_upstream(model, buf);
+    else if (rest && *rest == 0)
+        block_upstream(model, block, buf);
+    else if (rest && (strcmp(rest, ".attention.query") == 0 || strcmp(rest, ".attention.key") == 0))
+        query_upstream(model, block, rest + 1, buf);
+    else if (rest && strcmp(rest, ".attention") == 0)
+        attention_upstream(model, block, buf);
+    else if (rest)
+        feed_forward_upstream(model, block, buf);
+    else if (strcmp(name, "final_norm") == 0)
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "blocks.%" PRId64 ", through final_norm", model->n_layers - 1);
+    else if (strcmp(name, "logits") == 0)
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "final_norm, through %s", head);
+    else
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "final_norm, through mtp_adapters.%ld.weight, %s",
+                 strtol(name + strlen("logits.depth"), NULL, 10) - 2, head);
+}
+
+const char *match_upstream(const struct reference_case *reference, const struct match_row *row,
+                           char buf[MATCH_UPSTREAM_SIZE])
+{
+    switch (row->pass) {
+    case MATCH_FORWARD: forward_upstream(reference, row->name, buf); break;
+    case MATCH_GRADIENT:
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "the forward pass, then backward from the loss of batch 0 to %s",
+                 row->name + strlen("grad."));
+        break;
+    case MATCH_TRAINING:
+        snprintf(
+            buf, MATCH_UPSTREAM_SIZE,
+            "the forward pass, the gradients, clipping by global norm, decay and AdamW updates of the steps before");
+        break;
+    }
+    return buf;
+}

@@ -1,0 +1,57 @@
+/* Writing a command line back from what was parsed of it. */
+#include "runner/run_words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+
+static void word_print(const char *word, FILE *out)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/=,:+@%";
+    fputc(' ', out);
+    if (*word && word[strspn(word, safe)] == 0) {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+static void option_print(const struct option *option, const struct arguments *arguments, FILE *out)
+{
+    const char *const *texts = NULL;
+    /* Every kind keeps its texts as they were given; a flag's is empty. */
+    size_t count = option_list(arguments, option->name, &texts);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, " --%s", option->name);
+        if (option->kind != OPTION_FLAG)
+            word_print(texts[i], out);
+    }
+}
+
+char *run_words(const struct command *command, const struct arguments *arguments)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        abort();
+    fprintf(out, "runner %s", command->name);
+    for (size_t i = 0; i < arguments->positional_count; i++)
+        word_print(arguments->positional[i], out);
+    for (const struct option *option = command->options; option && option->name; option++)
+        option_print(option, arguments, out);
+    if (fclose(out) != 0)
+        abort();
+    char *copy = memory_copy_text(text);
+    free(text);
+    return copy;
+}

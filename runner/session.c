@@ -1,0 +1,60 @@
+/* Paths, sweep and reader of a command about one experiment file. */
+#include "runner/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/experiment.h"
+#include "runner/file.h"
+#include "runner/run_words.h"
+
+void session_begin(struct session *session, const struct command *command, const struct arguments *arguments)
+{
+    *session =
+        (struct session){.arguments = arguments, .database_path = option_text(arguments, "db", "results/results.db")};
+    session->folder = path_folder(session->database_path);
+    session->cache = path_join(session->folder, "cache");
+    session->checkpoints = path_join(session->folder, "checkpoints");
+    session->logs = path_join(session->folder, "logs");
+    session->words = run_words(command, arguments);
+}
+
+void session_end(struct session *session)
+{
+    sweep_free(session->sweep);
+    memory_free(session->folder);
+    memory_free(session->cache);
+    memory_free(session->checkpoints);
+    memory_free(session->logs);
+    memory_free(session->words);
+    *session = (struct session){0};
+}
+
+bool session_load(struct session *session, const char *cache_folder)
+{
+    const struct arguments *arguments = session->arguments;
+    struct experiment_options options = {.seeds = option_text(arguments, "seeds", NULL),
+                                         .yes = option_flag(arguments, "yes")};
+    struct problems problems;
+    options.set_count = option_list(arguments, "set", &options.sets);
+    options.only_count = option_list(arguments, "only", &options.only);
+    problems_init(&problems);
+    struct experiment *experiment = experiment_load(arguments->positional[0], &options, &problems);
+    if (experiment)
+        session->sweep = sweep_resolve(experiment, cache_folder, &problems);
+    problems_print(&problems, stderr);
+    problems_release(&problems);
+    return session->sweep != NULL;
+}
+
+bool session_reader(const struct session *session, sqlite3 **reader, struct error *err)
+{
+    *reader = NULL;
+    if (access(session->database_path, F_OK) != 0 && errno == ENOENT)
+        return true;
+    *reader = database_open_reader(session->database_path, err);
+    return *reader != NULL;
+}
