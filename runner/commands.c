@@ -8,6 +8,7 @@ extern const struct command command_help;
 extern const struct command command_match;
 extern const struct command command_version;
 
+/* clang-format off: a row a line */
 const struct command *const commands[] = {
     &command_bench,
     &command_match,
@@ -15,3 +16,4 @@ const struct command *const commands[] = {
     &command_help,
     NULL,
 };
+/* clang-format on */
