@@ -8,7 +8,7 @@ extern const struct command command_help;
 extern const struct command command_match;
 extern const struct command command_version;
 
-/* clang-format off: a row a line */
+/* clang-format off */
 const struct command *const commands[] = {
     &command_bench,
     &command_match,
