@@ -1,8 +1,23 @@
 /* An experiment file, read, checked and expanded: variants x seeds, nothing trained yet.
  *
- *   experiment_load(path, &overrides, &problems) -> struct experiment, or NULL with problems
+ *   experiment_load(path, &options, &problems) -> struct experiment, or NULL with problems
  *
- * Then data is prepared (dataset.h) and sweep_resolve() (sweep.h) gives every run its key. */
+ * Then data is prepared (dataset.h) and sweep_resolve() (sweep.h) gives every run its key.
+ *
+ * What the file may say beyond the obvious:
+ * - A setting has one full name ("model.norm", "data.tokenizer.kind", "data.corpus") and two spellings, nested or
+ *   dotted, everywhere; both in one file are refused. Under `parameters` only full names count, never "norm".
+ * - Nothing (`learning_rate:`, null, ~) is the default; `seed: 7` is short for `seeds: [7]`.
+ * - extends merges mappings key by key; lists and values are replaced. Paths of a base are relative to the base.
+ * - A point of a sweep changes the file's own settings; of an ablation: the baseline (file's settings + `baseline:`).
+ *   An ablation contains its baseline. Other sweeps do not, unless a `baseline:` key is written and no point equals
+ *   it: then it is added first, with a note. A file without a sweep is one variant, "baseline".
+ * - exclude takes out expanded points that have all its values; includes are never excluded. Then points are checked.
+ * - Points whose canonical configuration and text are equal are one variant, with a note; a label that the user wrote
+ *   wins over one made from values.
+ * - Labels made from values: "post, rmsnorm", "dropout=0.1", "scaled_init", "no tied_embeddings"; with full names
+ *   where the short ones would coincide.
+ * - Over 1,000 runs need `yes`; over 100,000 (before excludes) are refused. */
 #ifndef RUNNER_EXPERIMENT_H
 #define RUNNER_EXPERIMENT_H
 
@@ -38,7 +53,7 @@ struct variant {
     char *label;          /* unique in the experiment; user's text, any bytes but control ones, at most 200 bytes */
     struct config config; /* effective and canonical (config_canonicalize) */
     struct data_spec data;
-    struct override *overrides; /* what it changes against the baseline's file settings, in file order */
+    struct override *overrides; /* what it changes against the baseline, in file order; ignored knobs left out */
     size_t override_count;
     bool baseline;
 };
@@ -58,13 +73,16 @@ struct experiment {
     int64_t *seeds;
     size_t seed_count;
     struct comparison_settings compare;
+    struct place split_place; /* of compare.split */
+    char **files;             /* private: what places point to */
+    size_t file_count;
 };
 
 /* From the command line. */
 struct experiment_options {
     const char *const *sets; /* "k=v", each once */
     size_t set_count;
-    const char *seeds;       /* "A-B" or NULL */
+    const char *seeds;       /* "N" or "A-B" or NULL */
     const char *const *only; /* variant labels, or none */
     size_t only_count;
     bool yes; /* more than 1,000 runs are meant */

@@ -7,7 +7,7 @@
 
 #include "core/memory.h"
 
-enum { PROBLEMS_SHOWN = 50, WORD_LIMIT = 64 };
+enum { WORD_LIMIT = 64 };
 
 void problems_init(struct problems *problems)
 {

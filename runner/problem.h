@@ -27,7 +27,8 @@ void problem_add(struct problems *problems, struct place place, const char *form
     __attribute__((format(printf, 3, 4)));
 void problem_note(struct problems *problems, struct place place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Each on a line of its own, at most 50, then how many more. Control bytes of the texts are shown as \xNN. */
+enum { PROBLEMS_SHOWN = 50 };
+/* Each on a line of its own, at most PROBLEMS_SHOWN, then how many more. Control bytes of the texts are shown as \xNN. */
 void problems_print(const struct problems *problems, FILE *out);
 
 /* The candidate nearest to word by edit distance (swapped neighbours count once), also as the start of a longer one
