@@ -18,7 +18,7 @@ static const char *const narrations[] = {
     "$S, who had $o the $s of $P, $t $O. ",
     "$S asked $f why $N $B so $a. ",
     "$S wondered whether $O would $T the $n. ",
-    "In the $n there was $A. ",
+    "In the $n stood $A. ",
     "It was the $C day, and the $n was $a. ",
     "$N $W $a, and $S $t it $d. ",
     "Nobody but $Z $t the $n (it was $a, and $N $W near). ",
@@ -409,7 +409,7 @@ static void play_write(struct scene *scene)
     }
     for (uint32_t speech = 0, count = writer_between(writer, 25, 70); speech < count; speech++) {
         if (speech % 20 == 0) {
-            writer_text(writer, "\nScene ");
+            writer_text(writer, speech ? "\n\nScene " : "\nScene ");
             number_write(writer, speech / 20 + 1);
             template_write(scene, ", at $P.\n");
         }

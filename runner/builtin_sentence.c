@@ -281,7 +281,7 @@ void story_line(struct scene *scene, const char *template)
                                            "Like $A, ",      "Yet ",           "And so ",
                                            "With $h $n, ",   "Near $A, ",      "Still $a, ",
                                            "Because $c, ",   "Only "};
-    if (writer_chance(scene->writer, 35))
+    if (template[1] == 'S' && writer_chance(scene->writer, 35))
         sentence_write(scene, TEMPLATE(scene, openings));
     else
         scene->writer->capital = true;

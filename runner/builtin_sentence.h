@@ -55,7 +55,7 @@ void scene_turn(struct scene *scene);
 void template_write(struct scene *scene, const char *template);
 void sentence_write(struct scene *scene, const char *template);
 
-/* At times with a few words before it that say when or how. */
+/* At times, when it starts with $S, with a few words before it that say when or how. */
 void story_line(struct scene *scene, const char *template);
 
 /* One of the rows. */

@@ -210,7 +210,7 @@ static void list_init(struct word_list *list, enum word_class class, struct writ
         word_make(&list->words[used], class, parts[0], parts[1], parts[2]);
     }
     for (size_t first = used; used < count; used++) {
-        if (writer_chance(writer, 45)) {
+        if (writer_chance(writer, 55)) {
             word_derive(list->words, first, class, writer, &list->words[used]);
             continue;
         }

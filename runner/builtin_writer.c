@@ -41,6 +41,8 @@ void writer_byte(struct writer *writer, char byte)
         writer->bytes = memory_grow(writer->bytes, writer->size, 2 * writer->capacity, 1);
         writer->capacity *= 2;
     }
+    if (byte == '\n' && writer->size && writer->bytes[writer->size - 1] == ' ')
+        writer->size--; /* no line ends in a space */
     bool lower = byte >= 'a' && byte <= 'z';
     if (writer->capital && lower)
         byte = (char)(byte - 'a' + 'A');

@@ -24,14 +24,15 @@ struct token_file_header {
     uint32_t version, byte_order;
     uint64_t file_size, image_offset, image_size;
     uint64_t train_bytes, validation_bytes;
-    uint64_t unknown; /* characters the tokenizer had no token for */
-    double overlap;   /* corpus_split_overlap() */
+    uint64_t body_sum; /* of all after the header */
+    uint64_t unknown;  /* characters the tokenizer had no token for */
+    double overlap;    /* corpus_split_overlap() */
     uint64_t stream_count;
     struct token_file_stream {
         char name[64]; /* "train", "validation", then kinds in alphabetical order */
         uint64_t count, tokens_offset, bytes_offset;
     } streams[TOKEN_FILE_STREAMS];
-    char corpus_hash[HASH_TEXT_SIZE], tokenizer_hash[HASH_TEXT_SIZE], body_hash[HASH_TEXT_SIZE];
+    char corpus_hash[HASH_TEXT_SIZE], tokenizer_hash[HASH_TEXT_SIZE];
     char header_hash[HASH_TEXT_SIZE]; /* of all before it */
 };
 
