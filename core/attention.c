@@ -36,14 +36,14 @@ static int64_t rows_of_block(int64_t first, int64_t T)
 
 static bool attention_drops(const struct pass *pass)
 {
-    return pass->training && pass->model->config.dropout > 0;
+    return pass->training && pass->model->drop_rate > 0;
 }
 
 static void probabilities_drop(const struct pass *pass, const struct block *block, const struct head *head, real *p,
                                int64_t first, int64_t rows, int64_t width)
 {
     kernels()->dropout(p, (size_t)pass->T, &block->attention_dropout, (uint64_t)pass->step,
-                       head->first_row + (uint64_t)first, pass->model->config.dropout, (size_t)rows, (size_t)pass->T,
+                       head->first_row + (uint64_t)first, pass->model->drop_rate, (size_t)rows, (size_t)pass->T,
                        (size_t)width);
 }
 

@@ -122,12 +122,12 @@ static void branch_drop(const struct pass *pass, const struct block *block, real
 {
     size_t C = (size_t)pass->model->shape.d_model;
     kernels()->dropout(x, C, &block->feed_forward_dropout, (uint64_t)pass->step,
-                       (uint64_t)(pass->first_sequence * pass->T), pass->model->config.dropout, (size_t)pass->N, C, C);
+                       (uint64_t)(pass->first_sequence * pass->T), pass->model->drop_rate, (size_t)pass->N, C, C);
 }
 
 static bool feed_forward_drops(const struct pass *pass)
 {
-    return pass->training && pass->model->config.dropout > 0;
+    return pass->training && pass->model->drop_rate > 0;
 }
 
 static void feed_forward_branch_forward(const struct pass *pass, int64_t index, const real *in)

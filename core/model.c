@@ -194,6 +194,7 @@ static void functions_pick(struct model *model)
     model->activation = &kernels()->activation[config->feed_forward];
     model->norm_first = config->residual == RESIDUAL_PRE;
     model->rope_split = config->rope_layout == ROPE_SPLIT;
+    model->drop_rate = config->dropout;
     model->attention_scale = (real)(1 / sqrt((double)model->shape.head_dim));
     if (config->position == POSITION_SINUSOIDAL)
         model->sinusoids = sinusoids_create(0, model->shape.d_model);
@@ -216,7 +217,8 @@ static struct model *model_outline(const struct model_config *config, int64_t vo
 
 struct model *model_create(const struct model_config *config, int64_t vocab_size, int64_t max_tokens, struct error *err)
 {
-    int64_t widest = config->context_length > vocab_size ? config->context_length : vocab_size;
+    int64_t positions = model_shape_of(config, vocab_size).context_length;
+    int64_t widest = positions > vocab_size ? positions : vocab_size;
     if (max_tokens < 1 || max_tokens > INT32_MAX || widest > INT32_MAX) {
         error_set(err, "a pass over %" PRId64 " tokens with rows of %" PRId64 " is past what a product can index (%d)",
                   max_tokens, widest, INT32_MAX);
@@ -333,9 +335,9 @@ static void embedding_drop(const struct pass *pass, real *x)
 {
     const struct model *model = pass->model;
     size_t C = (size_t)model->shape.d_model;
-    if (pass->training && model->config.dropout > 0)
+    if (pass->training && model->drop_rate > 0)
         kernels()->dropout(x, C, &model->embedding_dropout, (uint64_t)pass->step,
-                           (uint64_t)(pass->first_sequence * pass->T), model->config.dropout, (size_t)pass->N, C, C);
+                           (uint64_t)(pass->first_sequence * pass->T), model->drop_rate, (size_t)pass->N, C, C);
 }
 
 static void embedding_forward(const struct pass *pass, const int32_t *inputs)

@@ -75,6 +75,7 @@ struct model {
     const struct activation_kernel *activation;
     bool norm_first, rope_split;           /* residual: pre; rope_layout: split */
     real attention_scale;                  /* 1 / sqrt(D) */
+    double drop_rate;                      /* of dropout, at its three places */
     real *embedded;                        /* [N, C] */
     real *final, *final_mean, *final_rstd; /* [N, C], [N], [N] */
     real *sinusoids;                       /* [T, C] or NULL */
