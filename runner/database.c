@@ -1,0 +1,407 @@
+/* results.db: opened for writing by one process at a time, for reading by any. */
+#include "runner/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/file.h"
+#include "runner/freeze.h"
+#include "runner/lockfile.h"
+#include "runner/pending.h"
+#include "runner/query.h"
+#include "runner/schema.h"
+#include "runner/sql.h"
+#include "runner/summary.h"
+
+#define OTHERS_SECONDS 60.0 /* how long the calls that wait for other processes do so */
+#define READER_MILLISECONDS 10000
+
+struct database {
+    sqlite3 *db;
+    char *path, *lock_path;
+    int lock;
+    struct pending *pending;
+    void (*note)(void *context, const char *text);
+    void *context;
+};
+
+static void database_note(const struct database *database, const char *text)
+{
+    if (database->note)
+        database->note(database->context, text);
+}
+
+/* ---- opening ---- */
+
+/* Locks and shared memory of these do not reach other machines: no WAL there. */
+static bool folder_is_network(const char *path)
+{
+    static const unsigned long magics[] = {0x6969 /* NFS */,       0x517b /* SMB */,        0xff534d42 /* CIFS */,
+                                           0xfe534d42 /* SMB 2 */, 0x00c36400 /* Ceph */,   0x0bd00bd0 /* Lustre */,
+                                           0x47504653 /* GPFS */,  0x5346414f /* AFS */,    0x65735546 /* FUSE */,
+                                           0x01021997 /* 9P */,    0x19830326 /* BeeGFS */, 0xaad7aaea /* PanFS */};
+    struct statfs fs;
+    if (statfs(path, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
+        if (((unsigned long)fs.f_type & 0xffffffff) == magics[i])
+            return true;
+    return false;
+}
+
+static bool path_is_usable(const char *path, bool *exists, struct error *err)
+{
+    struct stat st;
+    if (!*path)
+        return error_set(err, "the database's path is empty: expected the path of a file");
+    *exists = stat(path, &st) == 0;
+    if (!*exists && errno != ENOENT)
+        return error_set(err, "cannot open the database '%s': %s", path, strerror(errno));
+    if (*exists && !S_ISREG(st.st_mode))
+        return error_set(err, "'%s' is a %s: expected a database file", path, file_kind_name(st.st_mode));
+    return true;
+}
+
+/* A connection with our settings; NULL and err. SQLite gives special meaning to names like ":memory:". */
+static sqlite3 *connection_open(const char *path, int flags, int busy_milliseconds, struct error *err)
+{
+    char *name = sqlite3_mprintf("%s%s", *path == ':' ? "./" : "", path);
+    sqlite3 *db = NULL;
+    if (sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+        error_set(err, "cannot open the database '%s': %s", path, db ? sqlite3_errmsg(db) : "out of memory");
+        sqlite3_close(db);
+        db = NULL;
+    } else {
+        sqlite3_busy_timeout(db, busy_milliseconds);
+        sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    }
+    sqlite3_free(name);
+    return db;
+}
+
+/* Tries to get there; true when the file has that journal mode now. */
+static bool journal_mode_set(sqlite3 *db, const char *mode, double wait_seconds, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    char sql[64];
+    snprintf(sql, sizeof sql, "pragma journal_mode = %s", mode);
+    for (double waited = 0;; waited += 0.02) {
+        bool row = false;
+        sqlite3_stmt *s = sql_prepare(db, sql, NULL, err);
+        bool ok = s && sql_step(s, &row, err);
+        bool set = ok && row && strcmp(sql_text(s, 0), mode) == 0;
+        if (ok && !set)
+            error_set(err, "SQLite keeps journal mode %s", row ? sql_text(s, 0) : "unknown");
+        sqlite3_finalize(s);
+        if (set)
+            return true;
+        if (waited >= wait_seconds || (!ok && !sql_is_busy(db)))
+            return false;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void journal_choose(struct database *database, const char *folder, bool no_wal)
+{
+    struct error reason;
+    bool network = folder_is_network(folder);
+    if (network)
+        database_note(database, "results.db is on a network file system: a rollback journal is used instead of WAL");
+    if (no_wal || network) {
+        if (!journal_mode_set(database->db, "delete", 2, &reason))
+            database_note(database, reason.text);
+    } else if (!journal_mode_set(database->db, "wal", 2, &reason)) {
+        char text[1200];
+        snprintf(text, sizeof text, "WAL cannot be had (%s): a rollback journal is used", reason.text);
+        database_note(database, text);
+    } else {
+        sql_script(database->db, "pragma synchronous = normal", NULL);
+    }
+}
+
+static bool connection_prepare(struct database *database, const char *folder, bool no_wal, struct error *err)
+{
+    size_t version;
+    if (!schema_check(database->db, schema_version, &version, err))
+        return false;
+    if (sqlite3_db_readonly(database->db, "main") == 1)
+        return error_set(err, "the database '%s' cannot be written: no permission", database->path);
+    /* without spilling only BEGIN and COMMIT can meet another process's lock */
+    if (!sql_script(database->db, "pragma foreign_keys = on; pragma cache_spill = off; pragma temp_store = memory",
+                    err))
+        return false;
+    journal_choose(database, folder, no_wal);
+    return sql_begin(database->db, OTHERS_SECONDS, err) &&
+           sql_end(database->db, schema_update(database->db, schema_migrations, schema_version, err), NULL, err);
+}
+
+/* What is left to do after a failure or a close. */
+static void database_release(struct database *database)
+{
+    pending_free(database->pending);
+    sqlite3_close(database->db);
+    lockfile_drop(database->lock_path, database->lock);
+    memory_free(database->path);
+    memory_free(database->lock_path);
+    memory_free(database);
+}
+
+static char *lock_path_of(const char *path)
+{
+    size_t size = strlen(path) + sizeof ".lock";
+    char *lock_path = memory_alloc(size, 1);
+    snprintf(lock_path, size, "%s.lock", path);
+    return lock_path;
+}
+
+struct database *database_open(const char *path, const struct database_options *options, struct error *err)
+{
+    static const struct database_options standard = {0};
+    if (!options)
+        options = &standard;
+    bool exists;
+    if (!path_is_usable(path, &exists, err))
+        return NULL;
+    struct database *database = memory_alloc(1, sizeof *database);
+    *database = (struct database){
+        .path = memory_copy_text(path),
+        .lock_path = lock_path_of(path),
+        .lock = -1,
+        .note = options->note,
+        .context = options->context,
+    };
+    char *folder = path_folder(path);
+    bool ok = folder_make(folder, err);
+    if (ok)
+        database->lock = lockfile_take(database->lock_path, options->command ? options->command : "runner",
+                                       options->wait_seconds, options->note, options->context, err);
+    ok = ok && database->lock >= 0;
+    if (ok)
+        database->db = connection_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, PENDING_PATIENCE, err);
+    ok = ok && database->db && connection_prepare(database, folder, options->no_wal, err);
+    memory_free(folder);
+    if (!ok) {
+        database_release(database);
+        return NULL;
+    }
+    database->pending = pending_create(database->db);
+    return database;
+}
+
+bool database_close(struct database *database, struct error *err)
+{
+    if (!database)
+        return true;
+    struct error reason;
+    bool ok = pending_flush(database->pending, OTHERS_SECONDS, err);
+    pending_free(database->pending);
+    database->pending = NULL;
+    if (!journal_mode_set(database->db, "delete", 3, &reason)) {
+        char text[1400];
+        bool busy = sql_is_busy(database->db);
+        snprintf(text, sizeof text, "%s: its -wal file stays beside '%s' until the next command that writes",
+                 busy ? "the database is complete, but another process is reading it" : reason.text, database->path);
+        if (busy)
+            database_note(database, text);
+        else if (ok)
+            ok = error_set(err, "%s", text);
+    }
+    database_release(database);
+    return ok;
+}
+
+sqlite3 *database_handle(struct database *database)
+{
+    return database->db;
+}
+
+bool database_lock_holder(const char *path, char *holder, size_t size)
+{
+    char *lock_path = lock_path_of(path);
+    bool held = lockfile_holder(lock_path, holder, size);
+    memory_free(lock_path);
+    return held;
+}
+
+/* ---- readers ---- */
+
+/* "file:<path>?immutable=1" with what a URI reserves as %xx. Owner: caller, memory_free(). */
+static char *immutable_uri(const char *path)
+{
+    size_t room = 3 * strlen(path) + 64, used = (size_t)snprintf(NULL, 0, "file:");
+    char *uri = memory_alloc(room, 1);
+    memcpy(uri, "file:", used);
+    for (const char *c = path; *c; c++)
+        used += (size_t)snprintf(uri + used, room - used, strchr("?#%", *c) ? "%%%02x" : "%c", (unsigned char)*c);
+    memcpy(uri + used, "?immutable=1", sizeof "?immutable=1");
+    return uri;
+}
+
+/* A -wal file with content: what is in it would be lost to an immutable reader. */
+static bool wal_is_needed(const char *path)
+{
+    char wal[4200];
+    struct stat st;
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    return stat(wal, &st) == 0 && st.st_size > 0;
+}
+
+static bool reader_check(sqlite3 *db, const char *path, struct error *err)
+{
+    size_t version;
+    if (!schema_check(db, schema_version, &version, err))
+        return false;
+    if (version == 0)
+        return error_set(err, "the database '%s' is empty: `runner run FILE` fills it", path);
+    if (version < schema_version)
+        return error_set(err,
+                         "the database '%s' has schema version %zu and this runner needs %zu: any `runner run` brings "
+                         "it up to date",
+                         path, version, schema_version);
+    return sql_script(db, "pragma query_only = on", err);
+}
+
+sqlite3 *database_open_reader(const char *path, struct error *err)
+{
+    bool exists;
+    if (!path_is_usable(path, &exists, err))
+        return NULL;
+    if (!exists) {
+        error_set(err, "there is no database '%s': `runner run FILE` makes one", path);
+        return NULL;
+    }
+    sqlite3 *db = connection_open(path, SQLITE_OPEN_READONLY, READER_MILLISECONDS, err);
+    if (!db)
+        return NULL;
+    if (reader_check(db, path, err))
+        return db;
+    int code = sqlite3_errcode(db) & 0xff;
+    sqlite3_close(db);
+    /* in WAL mode, on a medium where the shared memory file cannot be made */
+    if ((code != SQLITE_CANTOPEN && code != SQLITE_READONLY) || wal_is_needed(path))
+        return NULL;
+    char *uri = immutable_uri(path);
+    db = connection_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, READER_MILLISECONDS, err);
+    memory_free(uri);
+    if (db && !reader_check(db, path, err)) {
+        sqlite3_close(db);
+        db = NULL;
+    }
+    return db;
+}
+
+/* ---- states ---- */
+
+static const char *const state_names[] = {
+    [RUN_NONE] = "none",         [RUN_QUEUED] = "queued", [RUN_RUNNING] = "running",        [RUN_FINISHED] = "finished",
+    [RUN_DIVERGED] = "diverged", [RUN_FAILED] = "failed", [RUN_INTERRUPTED] = "interrupted"};
+
+const char *run_state_name(enum run_state state)
+{
+    return state_names[state];
+}
+
+enum run_state database_run_state(sqlite3 *db, const char *key, int64_t *steps_done, char *reason, size_t reason_size)
+{
+    enum run_state state = RUN_NONE;
+    bool row = false;
+    if (steps_done)
+        *steps_done = 0;
+    if (reason)
+        *reason = 0;
+    sqlite3_stmt *s = sql_prepare(db, query_text(QUERY_RUN_STATE), "t", NULL, key);
+    if (s && sql_step(s, &row, NULL) && row) {
+        for (int i = RUN_QUEUED; i <= RUN_INTERRUPTED; i++)
+            if (strcmp(sql_text(s, 0), state_names[i]) == 0)
+                state = (enum run_state)i;
+        if (reason)
+            snprintf(reason, reason_size, "%s", sql_text(s, 1));
+        if (steps_done)
+            *steps_done = sqlite3_column_int64(s, 2);
+    }
+    sqlite3_finalize(s);
+    return state;
+}
+
+/* ---- writing ---- */
+
+bool database_recover(struct database *database, struct error *err)
+{
+    int64_t left;
+    if (!pending_flush(database->pending, OTHERS_SECONDS, err) ||
+        !sql_integer(database->db, &left, 0, "select count(*) from run where state = 'running'", NULL, err))
+        return false;
+    return left == 0 || (sql_begin(database->db, OTHERS_SECONDS, err) &&
+                         sql_end(database->db,
+                                 sql_run(database->db,
+                                         "update run set state = 'interrupted', reason = 'its process is gone', "
+                                         "ended_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now') where state = 'running'",
+                                         NULL, err),
+                                 NULL, err));
+}
+
+bool database_freeze(struct database *database, const struct sweep *sweep, struct error *err)
+{
+    return pending_flush(database->pending, OTHERS_SECONDS, err) && sql_begin(database->db, OTHERS_SECONDS, err) &&
+           sql_end(database->db, freeze_write(database->db, sweep, database->note, database->context, err), NULL, err);
+}
+
+bool database_is_frozen(sqlite3 *db, const struct sweep *sweep)
+{
+    return freeze_is_current(db, sweep);
+}
+
+bool database_run_start(struct database *database, const char *key, int64_t step,
+                        const struct run_environment *environment, const struct step_record *steps, size_t step_count,
+                        const struct evaluation_row *evaluations, size_t evaluation_count, struct error *err)
+{
+    pending_start(database->pending, key, step, environment, steps, step_count, evaluations, evaluation_count);
+    return pending_pump(database->pending, true, err);
+}
+
+bool database_step(struct database *database, const char *key, const struct step_record *record, struct error *err)
+{
+    pending_step(database->pending, key, record);
+    return pending_pump(database->pending, false, err);
+}
+
+bool database_evaluation(struct database *database, const char *key, const struct evaluation_row *row,
+                         struct error *err)
+{
+    pending_evaluation(database->pending, key, row);
+    return pending_pump(database->pending, false, err);
+}
+
+bool database_run_end(struct database *database, const char *key, enum run_state state, const char *reason,
+                      const char *log_tail, struct error *err)
+{
+    pending_end(database->pending, key, state, reason, log_tail);
+    return pending_pump(database->pending, true, err);
+}
+
+bool database_pump(struct database *database, struct error *err)
+{
+    return pending_pump(database->pending, false, err);
+}
+
+bool database_flush(struct database *database, double wait_seconds, struct error *err)
+{
+    return pending_flush(database->pending, wait_seconds, err);
+}
+
+bool database_summarize(struct database *database, const char *experiment, struct error *err)
+{
+    if (!pending_flush(database->pending, OTHERS_SECONDS, err))
+        return false;
+    int64_t id = database_find_experiment(database->db, experiment, err);
+    return id && sql_begin(database->db, OTHERS_SECONDS, err) &&
+           sql_end(database->db, summary_refresh(database->db, id, err), NULL, err);
+}

@@ -1,0 +1,24 @@
+/* A lock that the kernel drops when its process dies, whatever kills it; the file's text names the holder. */
+#ifndef RUNNER_LOCKFILE_H
+#define RUNNER_LOCKFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+enum { LOCKFILE_HOLDER_SIZE = 512 };
+
+/* Makes the file when absent and locks it; what a dead process left in it does not matter. While another one holds it:
+ * note ("waiting for ..."; may be NULL) once, then tries again for wait_seconds; a handled signal ends the wait.
+ * Returns a descriptor that a started program does not inherit, or -1 and err, which names the holder. */
+int lockfile_take(const char *path, const char *command, double wait_seconds,
+                  void (*note)(void *context, const char *text), void *context, struct error *err);
+
+/* Removes the file and lets go. Takes -1. */
+void lockfile_drop(const char *path, int fd);
+
+/* True when a process holds the lock now, with "pid 12 on host: command". */
+bool lockfile_holder(const char *path, char *holder, size_t size);
+
+#endif

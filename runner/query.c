@@ -1,0 +1,57 @@
+/* Queries whose plans are tested. */
+#include "runner/query.h"
+
+static const char *const texts[QUERY_COUNT] = {
+    /* run */
+    [QUERY_LAST_STEP] = "select loss, loss_kind from step where run = ? order by step desc limit 1",
+    /* run */
+    [QUERY_LAST_EVALUATIONS] =
+        "select split, loss, loss_kind, bits_per_byte, bits_per_byte_kind, perplexity, perplexity_kind, max(step) "
+        "from evaluation where run = ? group by split order by split",
+    /* experiment */
+    [QUERY_MEMBERS] = "select v.id, v.baseline, m.seed, r.id, r.state from variant v "
+                      "join member m on m.variant = v.id join run r on r.id = m.run "
+                      "where v.experiment = ? order by v.position, v.id, m.seed",
+    /* run key */
+    [QUERY_EXPERIMENTS_OF_RUN] = "select distinct v.experiment from run r join member m on m.run = r.id "
+                                 "join variant v on v.id = m.variant where r.key = ?",
+    /* experiment */
+    [QUERY_DELETE_LOSSES] = "delete from loss_summary where variant in (select id from variant where experiment = ?)",
+    /* experiment */
+    [QUERY_DELETE_COMPARISONS] =
+        "delete from comparison_summary where variant in (select id from variant where experiment = ?)",
+    /* run key */
+    [QUERY_RUN_STATE] = "select state, reason, (select count(*) from step where run = run.id) from run where key = ?",
+    /* split, metric, split, metric, experiment */
+    [QUERY_TABLE] =
+        "select v.id, v.label, v.baseline, v.changes, l.n, l.n_planned, l.n_diverged, l.mean, l.sd, l.spread, "
+        "c.delta, c.ci_low, c.ci_high, c.p, c.p_holm, c.mde, c.verdict, "
+        "(select count(*) from member where variant = v.id) "
+        "from variant v left join loss_summary l on l.variant = v.id and l.split = ? and l.metric = ? "
+        "left join comparison_summary c on c.variant = v.id and c.split = ? and c.metric = ? "
+        "where v.experiment = ? order by v.baseline desc, v.position, v.id",
+    /* variant */
+    [QUERY_TABLE_RUNS] = "select r.state, r.parameters, t.hash, r.host, r.kernels, r.blas, r.precision, "
+                         "(select tokens from step where run = r.id order by step desc limit 1) "
+                         "from member m join run r on r.id = m.run join tokenizer t on t.id = r.tokenizer "
+                         "where m.variant = ? order by m.seed",
+    /* none */
+    [QUERY_STATUS_COUNTS] =
+        "select e.id, e.name, r.state, count(distinct r.id) from experiment e "
+        "join variant v on v.experiment = e.id join member m on m.variant = v.id join run r on r.id = m.run "
+        "where not e.archived group by e.id, r.state order by e.id",
+    /* experiment */
+    [QUERY_STATUS_RUNS] =
+        "select min(v.position), v.label, m.seed, r.id, r.key, r.state, r.steps, r.first_step, "
+        "r.tokens_per_step * r.flops_per_token, s.step, s.loss, s.loss_kind, s.seconds, s.grad_norm_kind "
+        "from variant v join member m on m.variant = v.id join run r on r.id = m.run "
+        "left join step s on s.run = r.id and s.step = (select max(step) from step where run = r.id) "
+        "where v.experiment = ? and r.state in ('queued', 'running', 'interrupted') group by r.id order by 1, 3",
+    /* run, from that step on */
+    [QUERY_STATUS_PACE] = "select step, seconds from step where run = ? and step >= ? order by step limit 1",
+};
+
+const char *query_text(enum query query)
+{
+    return texts[query];
+}

@@ -1,0 +1,24 @@
+/* The queries whose speed must not depend on how long the curves are: a test holds their plans against a full scan of
+ * the big tables. Each binds its parameters in the order of the comment beside it in query.c. */
+#ifndef RUNNER_QUERY_H
+#define RUNNER_QUERY_H
+
+enum query {
+    QUERY_LAST_STEP,
+    QUERY_LAST_EVALUATIONS,
+    QUERY_MEMBERS,
+    QUERY_EXPERIMENTS_OF_RUN,
+    QUERY_DELETE_LOSSES,
+    QUERY_DELETE_COMPARISONS,
+    QUERY_RUN_STATE,
+    QUERY_TABLE,
+    QUERY_TABLE_RUNS,
+    QUERY_STATUS_COUNTS,
+    QUERY_STATUS_RUNS,
+    QUERY_STATUS_PACE,
+    QUERY_COUNT,
+};
+
+const char *query_text(enum query query);
+
+#endif
