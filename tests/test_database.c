@@ -194,14 +194,14 @@ static const char *rows_of(sqlite3 *db, const char *sql)
     while (sql_step(s, &row, &err) && row)
         for (int c = 0; c < sqlite3_column_count(s); c++) {
             double number = sqlite3_column_double(s, c);
-            bool real = sqlite3_column_type(s, c) == SQLITE_FLOAT;
+            bool is_real = sqlite3_column_type(s, c) == SQLITE_FLOAT;
             bool null = sqlite3_column_type(s, c) == SQLITE_NULL;
             char shown[64];
             snprintf(shown, sizeof shown, "%.4f", number);
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
-                                     null   ? "null"
-                                     : real ? shown
-                                            : sql_text(s, c),
+                                     null      ? "null"
+                                     : is_real ? shown
+                                               : sql_text(s, c),
                                      c + 1 < sqlite3_column_count(s) ? "|" : "\n");
         }
     sqlite3_finalize(s);
