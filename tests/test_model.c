@@ -170,6 +170,25 @@ Test(model, never_looks_ahead_bit_for_bit)
     each_variant("model", assert_causal);
 }
 
+Test(model, never_looks_ahead_across_blocks_of_rows)
+{
+    enum { LENGTH = 131, LAST = LENGTH - 1 }; /* attention works on 64 rows at once, the head on 256 */
+    static int32_t inputs[3 * LENGTH];
+    static real before[3 * LENGTH * V], after[3 * LENGTH * V];
+    struct config config = config_of(base, "model.context_length=131 model.position=rope model.kv_heads=1");
+    struct error err;
+    struct model *model = model_create(&config.model, V, 3 * LENGTH, &err);
+    model_init(model, 1);
+    fill_tokens("inputs", inputs, 3 * LENGTH, V);
+    model_logits(model, inputs, 3, LENGTH, before);
+    for (int b = 0; b < 3; b++)
+        inputs[b * LENGTH + LAST] = (inputs[b * LENGTH + LAST] + 1) % V;
+    model_logits(model, inputs, 3, LENGTH, after);
+    for (int b = 0; b < 3; b++)
+        cr_assert_arr_eq(before + b * LENGTH * V, after + b * LENGTH * V, LAST * V * sizeof *before);
+    model_free(model);
+}
+
 /* ---- gradients ---- */
 
 static void fill_batch(int32_t inputs[B * T], int32_t targets[B * T])
