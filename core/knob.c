@@ -99,18 +99,26 @@ static const char *choice_at(const char *choices, int index, size_t *length)
     }
 }
 
+/* The fewest digits that read back the same; without an exponent where whole digits do: 500000, not 5e+05. */
+static void number_format(double number, char buf[KNOB_TEXT_SIZE])
+{
+    int digits = 0;
+    do {
+        snprintf(buf, KNOB_TEXT_SIZE, "%.*e", digits, number);
+        double back = strtod(buf, NULL);
+        if (!(back < number) && !(back > number))
+            break;
+    } while (++digits < 17);
+    int exponent = (int)strtol(strchr(buf, 'e') + 1, NULL, 10);
+    bool whole = exponent > digits && exponent < 15;
+    snprintf(buf, KNOB_TEXT_SIZE, "%.*g", (whole ? exponent : digits) + 1, number);
+}
+
 const char *knob_format(const struct knob *knob, union knob_value value, char buf[KNOB_TEXT_SIZE])
 {
     switch (knob->kind) {
     case KNOB_INTEGER: snprintf(buf, KNOB_TEXT_SIZE, "%" PRId64, value.integer); break;
-    case KNOB_NUMBER:
-        for (int digits = 1; digits <= 17; digits++) {
-            snprintf(buf, KNOB_TEXT_SIZE, "%.*g", digits, value.number);
-            double back = strtod(buf, NULL);
-            if (!(back < value.number) && !(back > value.number))
-                break;
-        }
-        break;
+    case KNOB_NUMBER: number_format(value.number, buf); break;
     case KNOB_BOOLEAN: snprintf(buf, KNOB_TEXT_SIZE, "%s", value.boolean ? "true" : "false"); break;
     case KNOB_CHOICE: {
         size_t length;
@@ -233,7 +241,8 @@ bool knob_parse(const struct knob *knob, const char *text, bool quoted, union kn
         double number = value->number = strtod(text, NULL);
         bool above = range.low_open ? number > range.low : number >= range.low;
         bool below = range.high_open ? number < range.high : number <= range.high;
-        if (text_is_number(text) && isfinite(number) && above && below) {
+        bool vanished = errno == ERANGE && !(number > 0) && !(number < 0); /* 1e-999 is not the zero it would become */
+        if (text_is_number(text) && isfinite(number) && !vanished && above && below) {
             value->number = number + 0.0; /* -0 is 0 */
             return true;
         }
@@ -308,6 +317,8 @@ struct model_shape model_shape_of(const struct model_config *model, int64_t voca
 
 /* ---- combinations ---- */
 
+enum { BPE_SMALLEST = 256 + 3 };
+
 struct checker {
     void (*report)(void *context, const struct knob *knob, const char *text);
     void *context;
@@ -361,6 +372,10 @@ size_t config_check(const struct config *config, void (*report)(void *, const st
         check_fail(&checker, "training.min_learning_rate",
                    "min_learning_rate %g is above learning_rate %g: expected at most learning_rate",
                    t->min_learning_rate, t->learning_rate);
+    if (config->tokenizer.kind == TOKENIZER_BPE && config->tokenizer.vocab_size < BPE_SMALLEST)
+        check_fail(&checker, "data.tokenizer.vocab_size",
+                   "vocab_size %" PRId64 " is below %d: expected room for 256 bytes and 3 special tokens",
+                   config->tokenizer.vocab_size, BPE_SMALLEST);
     return checker.count;
 }
 

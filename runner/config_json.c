@@ -9,6 +9,7 @@
 
 #include "core/memory.h"
 #include "runner/hash.h"
+#include "runner/text_stream.h"
 
 static int compare_names(const void *a, const void *b)
 {
@@ -22,13 +23,11 @@ static char *knobs_json(const struct config *config, bool full, const char *with
     for (size_t i = 0; i < knob_count; i++)
         sorted[i] = &knobs[i];
     qsort(sorted, knob_count, sizeof(const struct knob *), compare_names);
-    char *json = NULL, text[KNOB_TEXT_SIZE];
-    size_t size;
-    FILE *out = open_memstream(&json, &size);
-    if (!out)
-        abort();
+    char text[KNOB_TEXT_SIZE];
+    struct text_stream json;
+    text_stream_open(&json);
     const char *separator = "";
-    fputc('{', out);
+    fputc('{', json.out);
     for (size_t i = 0; i < knob_count; i++) {
         const struct knob *knob = sorted[i];
         union knob_value value = knob_get(knob, config);
@@ -36,14 +35,12 @@ static char *knobs_json(const struct config *config, bool full, const char *with
             (without && strncmp(knob->name, without, strlen(without)) == 0))
             continue;
         const char *quote = knob->kind == KNOB_CHOICE ? "\"" : "";
-        fprintf(out, "%s\"%s\":%s%s%s", separator, knob->name, quote, knob_format(knob, value, text), quote);
+        fprintf(json.out, "%s\"%s\":%s%s%s", separator, knob->name, quote, knob_format(knob, value, text), quote);
         separator = ",";
     }
-    fputc('}', out);
-    if (fclose(out) != 0)
-        abort();
+    fputc('}', json.out);
     memory_free(sorted);
-    return json;
+    return text_stream_take(&json);
 }
 
 char *config_json(const struct config *config, bool full)

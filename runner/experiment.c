@@ -257,6 +257,7 @@ static void draft_release(struct experiment_draft *draft)
     memory_free(draft->blocks);
     setting_list_release(&draft->own);
     setting_list_release(&draft->overrides);
+    text_index_release(&draft->told);
     experiment_tree_release(&draft->tree);
 }
 

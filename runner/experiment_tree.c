@@ -52,7 +52,8 @@ static void flatten(struct flattener *f, struct yaml *mapping, const char *prefi
         char path[PATH_LIMIT];
         struct yaml *value = mapping->items[i];
         snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", mapping->keys[i]);
-        if (value->kind == YAML_MAPPING && value->count && !text_is_in(path, f->whole)) {
+        const char *name = strncmp(path, "baseline.", 9) == 0 ? path + 9 : path;
+        if (value->kind == YAML_MAPPING && value->count && !text_is_in(path, f->whole) && setting_find(name) < 0) {
             flatten(f, value, path);
             continue;
         }

@@ -28,7 +28,8 @@ void problem_add(struct problems *problems, struct place place, const char *form
 void problem_note(struct problems *problems, struct place place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 enum { PROBLEMS_SHOWN = 50 };
-/* Each on a line of its own, at most PROBLEMS_SHOWN, then how many more. Control bytes of the texts are shown as \xNN. */
+/* Each on a line of its own, at most PROBLEMS_SHOWN, then how many more. Control bytes of the texts are shown as \xNN.
+ */
 void problems_print(const struct problems *problems, FILE *out);
 
 /* The candidate nearest to word by edit distance (swapped neighbours count once), also as the start of a longer one

@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "runner/sweep_block.h"
+#include "runner/text_stream.h"
 
 static const char *field_of(const char *name)
 {
@@ -53,36 +54,26 @@ static void value_describe(const struct setting_value *value, bool full, FILE *o
 char *setting_value_text(const struct setting_value *value)
 {
     const struct knob *knob = setting_knob(value->setting);
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
+    struct text_stream text;
+    text_stream_open(&text);
     char buf[KNOB_TEXT_SIZE];
     if (knob)
-        fputs(knob_format(knob, value->knob, buf), out);
+        fputs(knob_format(knob, value->knob, buf), text.out);
     else
-        source_describe(value->source, out);
-    if (fclose(out) != 0)
-        abort();
-    return text;
+        source_describe(value->source, text.out);
+    return text_stream_take(&text);
 }
 
 char *sweep_point_describe(const struct sweep_point *point, bool full)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
+    struct text_stream text;
+    text_stream_open(&text);
     if (point->count == 0)
-        fputs("baseline", out);
+        fputs("baseline", text.out);
     for (size_t i = 0; i < point->count; i++) {
         if (i)
-            fputs(", ", out);
-        value_describe(point->values[i], full, out);
+            fputs(", ", text.out);
+        value_describe(point->values[i], full, text.out);
     }
-    if (fclose(out) != 0)
-        abort();
-    return text;
+    return text_stream_take(&text);
 }

@@ -1,216 +1,12 @@
-/* Points of sweeps become variants: excluded, checked, collapsed with their equals, labelled. */
-#include <inttypes.h>
+/* Points of sweeps become variants: canonical, collapsed with their equals, the baseline among them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
-#include "runner/experiment_draft.h"
 #include "runner/file.h"
-#include "runner/hash.h"
-#include "runner/text_index.h"
-
-enum { RUNS_FREE = 1000, RUNS_LIMIT = 100000, LABEL_LIMIT = 200, IGNORED_SHOWN = 3 };
-
-/* ---- points ---- */
-
-static const struct settings *point_start(const struct experiment_draft *draft, const struct sweep_point *point)
-{
-    return point->on_baseline || point->control ? &draft->control : &draft->base;
-}
-
-static struct settings point_settings(const struct experiment_draft *draft, const struct sweep_point *point)
-{
-    struct settings settings = *point_start(draft, point);
-    for (size_t i = 0; i < point->count; i++)
-        settings_apply(&settings, point->values[i]);
-    return settings;
-}
-
-static bool block_excludes(const struct experiment_draft *draft, struct sweep_block *block,
-                           const struct sweep_point *point)
-{
-    if (point->included || point->control || !block->exclusion_count)
-        return false;
-    struct settings settings = point_settings(draft, point);
-    struct exclusion *exclusion = sweep_block_exclusion(block, &settings);
-    if (exclusion)
-        exclusion->used = true;
-    return exclusion != NULL;
-}
-
-static size_t points_width(const struct experiment_draft *draft)
-{
-    size_t width = 1;
-    for (size_t i = 0; i < draft->block_count; i++) {
-        size_t needed = sweep_block_width(&draft->blocks[i]);
-        width = needed > width ? needed : width;
-    }
-    return width;
-}
-
-/* Calls see for each point that is not excluded. */
-static void points_walk(struct experiment_draft *draft, void (*see)(void *context, const struct sweep_point *point),
-                        void *context)
-{
-    struct sweep_point point = {.values = memory_alloc(points_width(draft), sizeof(const struct setting_value *))};
-    for (size_t i = 0; i < draft->block_count; i++) {
-        uint64_t count = 0;
-        sweep_block_count(&draft->blocks[i], &count);
-        for (uint64_t number = 0; number < count; number++) {
-            sweep_block_point(&draft->blocks[i], number, &point);
-            if (!block_excludes(draft, &draft->blocks[i], &point))
-                see(context, &point);
-        }
-    }
-    memory_free(point.values);
-}
-
-/* ---- how many ---- */
-
-static void point_count(void *context, const struct sweep_point *point)
-{
-    (void)point;
-    ++*(uint64_t *)context;
-}
-
-/* 1073741824 as "1,073,741,824". */
-static const char *count_format(uint64_t count, char buf[32])
-{
-    char digits[32];
-    int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
-    char *out = buf;
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0)
-            *out++ = ',';
-        *out++ = digits[i];
-    }
-    *out = 0;
-    return buf;
-}
-
-bool variants_count_check(struct experiment_draft *draft)
-{
-    uint64_t points = draft->block_count == 0, runs = 0, count;
-    bool fits = true;
-    char shown[32], limit[32];
-    for (size_t i = 0; i < draft->block_count; i++)
-        fits = sweep_block_count(&draft->blocks[i], &count) && fits && !__builtin_add_overflow(points, count, &points);
-    fits = fits && !__builtin_mul_overflow(points, draft->seeds.count, &runs);
-    if (!fits || runs > RUNS_LIMIT) {
-        problem_add(draft->problems, draft->place, "this sweep has %s%s runs: expected at most %s in one sweep",
-                    fits ? "" : "more than 2^64", fits ? count_format(runs, shown) : "",
-                    count_format(RUNS_LIMIT, limit));
-        return false;
-    }
-    if (runs > RUNS_FREE && draft->block_count) {
-        points = 0;
-        points_walk(draft, point_count, &points);
-        runs = points * draft->seeds.count;
-    }
-    if (runs <= RUNS_FREE || draft->options->yes)
-        return true;
-    problem_add(draft->problems, draft->place, "this sweep has %s runs: over %s need --yes", count_format(runs, shown),
-                count_format(RUNS_FREE, limit));
-    return false;
-}
-
-/* ---- combinations that cannot be trained ---- */
-
-struct check_context {
-    struct experiment_draft *draft;
-    const struct sweep_point *point; /* NULL: only gather */
-    struct text_index *texts;        /* what the settings without the point already have wrong */
-    struct text_index *told;         /* of those, what was said */
-};
-
-static void check_gather(void *context, const struct knob *knob, const char *text)
-{
-    struct check_context *check = context;
-    (void)knob;
-    if (text_index_find(check->texts, text) == SIZE_MAX)
-        text_index_add(check->texts, text, 0);
-}
-
-static const struct setting_value *list_find(const struct setting_list *list, int setting)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (list->values[i].setting == setting)
-            return &list->values[i];
-    return NULL;
-}
-
-/* Where the file sets a knob, or the file. */
-static struct place own_place(const struct experiment_draft *draft, int setting, bool on_baseline)
-{
-    const struct setting_value *value = on_baseline ? list_find(&draft->overrides, setting) : NULL;
-    if (!value)
-        value = list_find(&draft->own, setting);
-    return value ? value->place : draft->place;
-}
-
-/* The value of the point that is to blame: the knob's own, else one whose field the text names. */
-static const struct setting_value *point_culprit(const struct sweep_point *point, int setting, const char *text)
-{
-    for (size_t i = 0; i < point->count; i++)
-        if (point->values[i]->setting == setting)
-            return point->values[i];
-    for (size_t i = 0; i < point->count; i++) {
-        const struct knob *knob = setting_knob(point->values[i]->setting);
-        if (knob && strstr(text, knob->field))
-            return point->values[i];
-    }
-    return NULL;
-}
-
-static void check_report(void *context, const struct knob *knob, const char *text)
-{
-    struct check_context *check = context;
-    const struct sweep_point *point = check->point;
-    int setting = (int)(knob - knobs);
-    if (text_index_find(check->texts, text) != SIZE_MAX) {
-        if (text_index_find(check->told, text) == SIZE_MAX) {
-            text_index_add(check->told, text, 0);
-            problem_add(check->draft->problems, own_place(check->draft, setting, point->on_baseline), "%s", text);
-        }
-        return;
-    }
-    const struct setting_value *culprit = point_culprit(point, setting, text);
-    char *values = sweep_point_describe(point, false);
-    problem_add(check->draft->problems, culprit ? culprit->place : point->place,
-                "point '%s' cannot be trained: %s; or take the point out with exclude:",
-                point->label ? point->label : values, text);
-    memory_free(values);
-}
-
-static void point_check(struct check_context *check, const struct sweep_point *point, const struct settings *settings)
-{
-    struct text_index texts = {0};
-    check->texts = &texts;
-    check->point = point;
-    config_check(&point_start(check->draft, point)->config, check_gather, check);
-    config_check(&settings->config, check_report, check);
-    text_index_release(&texts);
-}
-
-/* ---- variants ---- */
-
-struct maker {
-    struct experiment_draft *draft;
-    struct text_index known; /* identity to variant */
-    size_t room;
-    struct maker_variant {
-        char *short_label, *full_label;
-        bool named; /* the user wrote the label */
-        struct place place;
-    } * extras;                   /* beside the experiment's variants */
-    struct text_index told;       /* problems of the file's own settings that were said */
-    size_t *ignored_counts;       /* by knob: variants that ignore it */
-    char **ignored_labels;        /* by knob: the first of them */
-    struct place *ignored_places; /* by knob */
-    size_t control;               /* index of the baseline's variant, or SIZE_MAX */
-    char *control_identity;
-};
+#include "runner/text_stream.h"
+#include "runner/variant_maker.h"
 
 static void source_write(const struct yaml *source, FILE *out)
 {
@@ -234,18 +30,14 @@ static char *settings_identity(struct settings *settings, bool *ignored)
             ignored[fraction - knobs] = true;
         knob_set(fraction, &settings->config, fraction->standard);
     }
-    char *text = NULL, *json = config_json(&settings->config, false);
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
-    fputs(json, out);
-    source_write(settings->corpus, out);
-    source_write(settings->validation, out);
-    if (fclose(out) != 0)
-        abort();
+    char *json = config_json(&settings->config, false);
+    struct text_stream text;
+    text_stream_open(&text);
+    fputs(json, text.out);
+    source_write(settings->corpus, text.out);
+    source_write(settings->validation, text.out);
     memory_free(json);
-    return text;
+    return text_stream_take(&text);
 }
 
 static void source_copy(struct data_source *to, const struct yaml *from, struct place file)
@@ -384,11 +176,8 @@ static void point_add(void *context, const struct sweep_point *point)
 {
     struct maker *maker = context;
     struct experiment_draft *draft = maker->draft;
-    struct check_context check = {.draft = draft, .told = &maker->told};
     struct settings settings = point_settings(draft, point), canonical = settings;
-    size_t errors = draft->problems->errors;
-    point_check(&check, point, &settings);
-    if (draft->problems->errors > errors || maker->told.count)
+    if (!point_check(draft, point, &settings))
         return;
     bool *ignored = memory_alloc(knob_count, sizeof *ignored);
     char *identity = settings_identity(&canonical, ignored);
@@ -415,76 +204,6 @@ static void point_add(void *context, const struct sweep_point *point)
     }
     memory_free(identity);
     memory_free(ignored);
-}
-
-/* ---- labels ---- */
-
-/* Too long, or with control bytes from a path: the start, then a hash that keeps it apart. */
-static char *label_tame(char *label)
-{
-    bool tame = strlen(label) <= LABEL_LIMIT;
-    for (const char *p = label; *p; p++)
-        tame &= (unsigned char)*p >= 0x20 && *p != 0x7f;
-    if (tame)
-        return label;
-    char hash[HASH_TEXT_SIZE], *shorter = memory_alloc(LABEL_LIMIT + 1, 1);
-    hash_bytes(label, strlen(label), hash);
-    size_t keep = strlen(label) < LABEL_LIMIT - 20 ? strlen(label) : LABEL_LIMIT - 20;
-    while (keep && ((unsigned char)label[keep] & 0xc0) == 0x80)
-        keep--;
-    memcpy(shorter, label, keep);
-    for (size_t i = 0; i < keep; i++)
-        if ((unsigned char)shorter[i] < 0x20 || shorter[i] == 0x7f)
-            shorter[i] = '?';
-    snprintf(shorter + keep, LABEL_LIMIT + 1 - keep, "... #%.8s", hash);
-    memory_free(label);
-    return shorter;
-}
-
-static void label_take(struct maker *maker, struct text_index *taken, size_t index, char *label)
-{
-    maker->draft->experiment->variants[index].label = label;
-    text_index_add(taken, label, index);
-}
-
-static void named_label(struct maker *maker, struct text_index *taken, size_t index)
-{
-    struct maker_variant *extra = &maker->extras[index];
-    size_t other = text_index_find(taken, extra->short_label);
-    if (other != SIZE_MAX)
-        problem_add(maker->draft->problems, extra->place, "label '%s' names two different variants: also at line %d",
-                    extra->short_label, maker->extras[other].place.line);
-    else
-        label_take(maker, taken, index, memory_copy_text(extra->short_label));
-}
-
-static void made_label(struct maker *maker, struct text_index *taken, size_t index)
-{
-    struct maker_variant *extra = &maker->extras[index];
-    char *label = label_tame(memory_copy_text(extra->short_label));
-    for (int attempt = 0; text_index_find(taken, label) != SIZE_MAX; attempt++) {
-        memory_free(label);
-        label = NULL;
-        if (attempt == 0)
-            label = label_tame(memory_copy_text(extra->full_label));
-        else if (asprintf(&label, "%.*s #%d", LABEL_LIMIT - 20, extra->short_label, attempt + 1) < 0)
-            abort();
-    }
-    label_take(maker, taken, index, label);
-}
-
-/* Labels the user wrote come first, so that made ones give way. */
-static void labels_make(struct maker *maker)
-{
-    struct text_index taken = {0};
-    size_t count = maker->draft->experiment->variant_count;
-    for (size_t i = 0; i < count; i++)
-        if (maker->extras[i].named)
-            named_label(maker, &taken, i);
-    for (size_t i = 0; i < count; i++)
-        if (!maker->extras[i].named)
-            made_label(maker, &taken, i);
-    text_index_release(&taken);
 }
 
 /* ---- all of it ---- */
@@ -536,7 +255,6 @@ static void maker_release(struct maker *maker)
     memory_free(maker->ignored_places);
     memory_free(maker->control_identity);
     text_index_release(&maker->known);
-    text_index_release(&maker->told);
 }
 
 void variants_build(struct experiment_draft *draft)

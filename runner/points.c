@@ -1,0 +1,185 @@
+/* The points of a file's sweeps: walked, counted, and refused where they cannot be trained. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "runner/experiment_draft.h"
+
+enum { RUNS_FREE = 1000, RUNS_LIMIT = 100000 };
+
+const struct settings *point_start(const struct experiment_draft *draft, const struct sweep_point *point)
+{
+    return point->on_baseline || point->control ? &draft->control : &draft->base;
+}
+
+struct settings point_settings(const struct experiment_draft *draft, const struct sweep_point *point)
+{
+    struct settings settings = *point_start(draft, point);
+    for (size_t i = 0; i < point->count; i++)
+        settings_apply(&settings, point->values[i]);
+    return settings;
+}
+
+static bool block_excludes(const struct experiment_draft *draft, struct sweep_block *block,
+                           const struct sweep_point *point)
+{
+    if (point->included || point->control || !block->exclusion_count)
+        return false;
+    struct settings settings = point_settings(draft, point);
+    struct exclusion *exclusion = sweep_block_exclusion(block, &settings);
+    if (exclusion)
+        exclusion->used = true;
+    return exclusion != NULL;
+}
+
+static size_t points_width(const struct experiment_draft *draft)
+{
+    size_t width = 1;
+    for (size_t i = 0; i < draft->block_count; i++) {
+        size_t needed = sweep_block_width(&draft->blocks[i]);
+        width = needed > width ? needed : width;
+    }
+    return width;
+}
+
+void points_walk(struct experiment_draft *draft, void (*see)(void *context, const struct sweep_point *point),
+                 void *context)
+{
+    struct sweep_point point = {.values = memory_alloc(points_width(draft), sizeof(const struct setting_value *))};
+    for (size_t i = 0; i < draft->block_count; i++) {
+        uint64_t count = 0;
+        sweep_block_count(&draft->blocks[i], &count);
+        for (uint64_t number = 0; number < count; number++) {
+            sweep_block_point(&draft->blocks[i], number, &point);
+            if (!block_excludes(draft, &draft->blocks[i], &point))
+                see(context, &point);
+        }
+    }
+    memory_free(point.values);
+}
+
+/* ---- how many ---- */
+
+static void point_count(void *context, const struct sweep_point *point)
+{
+    (void)point;
+    ++*(uint64_t *)context;
+}
+
+/* 1073741824 as "1,073,741,824". */
+static const char *count_format(uint64_t count, char buf[32])
+{
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    char *out = buf;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            *out++ = ',';
+        *out++ = digits[i];
+    }
+    *out = 0;
+    return buf;
+}
+
+bool variants_count_check(struct experiment_draft *draft)
+{
+    uint64_t points = draft->block_count == 0, runs = 0, count;
+    bool fits = true;
+    char shown[32], limit[32];
+    for (size_t i = 0; i < draft->block_count; i++)
+        fits = sweep_block_count(&draft->blocks[i], &count) && fits && !__builtin_add_overflow(points, count, &points);
+    fits = fits && !__builtin_mul_overflow(points, draft->seeds.count, &runs);
+    if (!fits || runs > RUNS_LIMIT) {
+        problem_add(draft->problems, draft->place, "this sweep has %s%s runs: expected at most %s in one sweep",
+                    fits ? "" : "more than 2^64", fits ? count_format(runs, shown) : "",
+                    count_format(RUNS_LIMIT, limit));
+        return false;
+    }
+    if (runs > RUNS_FREE && draft->block_count) {
+        points = 0;
+        points_walk(draft, point_count, &points);
+        runs = points * draft->seeds.count;
+    }
+    if (runs <= RUNS_FREE || draft->options->yes)
+        return true;
+    problem_add(draft->problems, draft->place, "this sweep has %s runs: over %s need --yes", count_format(runs, shown),
+                count_format(RUNS_FREE, limit));
+    return false;
+}
+
+/* ---- combinations that cannot be trained ---- */
+
+struct check_context {
+    struct experiment_draft *draft;
+    const struct sweep_point *point;
+    struct text_index *texts; /* what the settings without the point already have wrong */
+};
+
+static void check_gather(void *context, const struct knob *knob, const char *text)
+{
+    struct check_context *check = context;
+    (void)knob;
+    if (text_index_find(check->texts, text) == SIZE_MAX)
+        text_index_add(check->texts, text, 0);
+}
+
+static const struct setting_value *list_find(const struct setting_list *list, int setting)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->values[i].setting == setting)
+            return &list->values[i];
+    return NULL;
+}
+
+struct place own_place(const struct experiment_draft *draft, int setting, bool on_baseline)
+{
+    const struct setting_value *value = on_baseline ? list_find(&draft->overrides, setting) : NULL;
+    if (!value)
+        value = list_find(&draft->own, setting);
+    return value ? value->place : draft->place;
+}
+
+/* The value of the point that is to blame: the knob's own, else one whose field the text names. */
+static const struct setting_value *point_culprit(const struct sweep_point *point, int setting, const char *text)
+{
+    for (size_t i = 0; i < point->count; i++)
+        if (point->values[i]->setting == setting)
+            return point->values[i];
+    for (size_t i = 0; i < point->count; i++) {
+        const struct knob *knob = setting_knob(point->values[i]->setting);
+        if (knob && strstr(text, knob->field))
+            return point->values[i];
+    }
+    return NULL;
+}
+
+static void check_report(void *context, const struct knob *knob, const char *text)
+{
+    struct check_context *check = context;
+    const struct sweep_point *point = check->point;
+    int setting = (int)(knob - knobs);
+    if (text_index_find(check->texts, text) != SIZE_MAX) {
+        if (text_index_find(&check->draft->told, text) == SIZE_MAX) {
+            text_index_add(&check->draft->told, text, 0);
+            problem_add(check->draft->problems, own_place(check->draft, setting, point->on_baseline), "%s", text);
+        }
+        return;
+    }
+    const struct setting_value *culprit = point_culprit(point, setting, text);
+    char *values = sweep_point_describe(point, false);
+    problem_add(check->draft->problems, culprit ? culprit->place : point->place,
+                "point '%s' cannot be trained: %s; or take the point out with exclude:",
+                point->label ? point->label : values, text);
+    memory_free(values);
+}
+
+bool point_check(struct experiment_draft *draft, const struct sweep_point *point, const struct settings *settings)
+{
+    struct text_index texts = {0};
+    struct check_context context = {draft, point, &texts};
+    config_check(&point_start(draft, point)->config, check_gather, &context);
+    size_t wrong = config_check(&settings->config, check_report, &context);
+    text_index_release(&texts);
+    return wrong == 0;
+}

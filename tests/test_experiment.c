@@ -1,0 +1,855 @@
+/* Experiment files: what they mean, and what each mistake is answered with. */
+#include "runner/experiment.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/file.h"
+
+/* ---- a folder with files, and what loading one says ---- */
+
+static char folder[64];
+
+static void folder_open(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/runner-experiment-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)status, (void)kind, (void)where;
+    return remove(path);
+}
+
+static void folder_close(void)
+{
+    cr_assert_eq(nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void file_put(const char *name, const char *text)
+{
+    struct error err;
+    char *path = path_join(folder, name);
+    cr_assert(file_write(path, text, strlen(text), &err), "%s", err.text);
+    memory_free(path);
+}
+
+/* All problems and notes, without the folder, one a line. Owner: caller. */
+static char *problems_text(const struct problems *problems)
+{
+    char *text = NULL;
+    size_t size, length = strlen(folder) + 1;
+    FILE *out = open_memstream(&text, &size);
+    for (size_t i = 0; i < problems->count; i++) {
+        const char *line = problems->items[i].text;
+        for (const char *p = line; *p; p++)
+            if (strncmp(p, folder, length - 1) == 0 && p[length - 1] == '/')
+                p += length - 1;
+            else
+                fputc(*p, out);
+        fputc('\n', out);
+    }
+    fclose(out);
+    return text;
+}
+
+static struct experiment *load_with(const char *text, const struct experiment_options *options, char **said)
+{
+    struct problems problems;
+    char *path = path_join(folder, "f.yaml");
+    problems_init(&problems);
+    file_put("f.yaml", text);
+    struct experiment *experiment = experiment_load(path, options, &problems);
+    *said = problems_text(&problems);
+    cr_expect_eq(experiment == NULL, problems.errors > 0, "%s", *said);
+    problems_release(&problems);
+    memory_free(path);
+    return experiment;
+}
+
+/* The labels of the variants, the baseline's with a star, joined with '|'; or what was wrong. Owner: caller. */
+static char *labels_of(const struct experiment *experiment)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (size_t i = 0; i < experiment->variant_count; i++)
+        fprintf(out, "%s%s%s", i ? "|" : "", experiment->variants[i].label,
+                experiment->variants[i].baseline ? "*" : "");
+    fclose(out);
+    return text;
+}
+
+static void index_array(size_t *indices, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        indices[i] = i;
+}
+
+/* ---- refused ---- */
+
+struct refused {
+    const char *text, *message;
+};
+
+static const struct refused refused[] = {
+    /* numbers */
+    {"training: {learning_rate: 1e-3x}",
+     "f.yaml:1:27: training.learning_rate is '1e-3x': expected a number of at least 0"},
+    {"training: {learning_rate: 1e}", "f.yaml:1:27: training.learning_rate is '1e'"},
+    {"training: {learning_rate: 1e999}", "f.yaml:1:27: training.learning_rate is '1e999'"},
+    {"training: {learning_rate: 1e-999}", "f.yaml:1:27: training.learning_rate is '1e-999'"},
+    {"training: {learning_rate: nan}", "f.yaml:1:27: training.learning_rate is 'nan'"},
+    {"training: {learning_rate: .inf}", "f.yaml:1:27: training.learning_rate is '.inf'"},
+    {"training: {learning_rate: -1e-3}", "f.yaml:1:27: training.learning_rate is '-1e-3'"},
+    {"training: {learning_rate: \"1e-3\"}", "is '\"1e-3\"': expected a number of at least 0 without quotes"},
+    {"training: {learning_rate: [1e-3, 3e-4]}", "f.yaml:1:27: training.learning_rate is a list"},
+    {"training: {steps: 40.5}", "f.yaml:1:19: training.steps is '40.5': expected a whole number from 1 to 1000000000"},
+    {"training: {steps: 99999999999999999999}", "f.yaml:1:19: training.steps is '99999999999999999999'"},
+    {"training: {steps: 0}", "f.yaml:1:19: training.steps is '0'"},
+    {"training: {steps: 0x10}", "f.yaml:1:19: training.steps is '0x10'"},
+    {"model: {context_length: 0}", "f.yaml:1:25: model.context_length is '0'"},
+    {"model: {dropout: 1.0}", "f.yaml:1:18: model.dropout is '1.0': expected a number of at least 0 and below 1"},
+    /* words */
+    {"model: {scaled_init: nope}", "f.yaml:1:22: model.scaled_init is 'nope': expected true or false"},
+    {"model: {scaled_init: \"no\"}",
+     "f.yaml:1:22: model.scaled_init is '\"no\"': expected true or false without quotes"},
+    {"model: {scaled_init: yes}", "model.scaled_init is 'yes': expected true or false"},
+    {"model: {norm: rmsnrom}",
+     "f.yaml:1:15: model.norm is 'rmsnrom': expected layernorm or rmsnorm (did you mean rmsnorm?)"},
+    {"model: {norm: {a: 1}}", "f.yaml:1:15: model.norm is a mapping: expected layernorm or rmsnorm"},
+    {"model: {norm: {}}", "f.yaml:1:15: model.norm is a mapping: expected layernorm or rmsnorm"},
+    /* twice */
+    {"name: a\nseeds: [1]\nname: b", "f.yaml:3:1: key 'name' is given twice: first at line 1, again at line 3"},
+    {"training: {learning_rate: 1e-3}\ntraining.learning_rate: 1e-3",
+     "f.yaml:2:1: training.learning_rate is given twice: first at line 1, again at line 2"},
+    {"sweep: {parameters: {model.norm: [rmsnorm]}}\nsweep: {}", "f.yaml:2:1: key 'sweep' is given twice"},
+    {"sweep: {parameters: {model.norm: [rmsnorm], model: {norm: [layernorm]}}}",
+     "f.yaml:1:53: model.norm is given twice: first at line 1, again at line 1"},
+    {"sweep: {parameters: {model.norm: [rmsnorm]}, include: [{model.norm: rmsnorm, model: {norm: layernorm}}]}",
+     "model.norm is given twice"},
+    /* misspelt and misplaced */
+    {"training: {warmpu: 3}", "f.yaml:1:12: unknown key 'training.warmpu': did you mean training.warmup_steps?"},
+    {"warmup_steps: 3", "f.yaml:1:1: unknown key 'warmup_steps': did you mean training.warmup_steps?"},
+    {"model: {warmup_steps: 3}", "f.yaml:1:9: unknown key 'model.warmup_steps': did you mean training.warmup_steps?"},
+    {"modle: {norm: rmsnorm}", "f.yaml:1:9: unknown key 'modle.norm': did you mean model.norm?"},
+    {"modle: 3", "f.yaml:1:1: unknown key 'modle': did you mean model?"},
+    {"method: grid", "f.yaml:1:1: unknown key 'method': did you mean sweep.method?"},
+    {"metric: loss", "f.yaml:1:1: unknown key 'metric': did you mean compare.metric?"},
+    {"sede: 3", "f.yaml:1:1: unknown key 'sede': did you mean"},
+    {"zebra: 3", "f.yaml:1:1: unknown key 'zebra': expected one of name, description, extends"},
+    {"training: {zebra: 3}", "unknown key 'training.zebra': expected one of steps, batch_size"},
+    {"data: {tokenizer: {kind: bpe, vocab: 300}}",
+     "unknown key 'data.tokenizer.vocab': did you mean data.tokenizer.vocab_size?"},
+    {"launcher: {kind: slurm}", "unknown key 'launcher.kind'"},
+    {"sweep: {parameters: {model.nrom: [rmsnorm]}}", "f.yaml:1:22: unknown key 'model.nrom': did you mean model.norm?"},
+    {"sweep: {parameters: {norm: [rmsnorm]}}", "f.yaml:1:22: unknown key 'norm': did you mean model.norm?"},
+    {"sweep: {parameters: {seed: [1, 2]}}", "f.yaml:1:22: unknown key 'seed'"},
+    {"sweep: {paramters: {model.norm: [rmsnorm]}}", "f.yaml:1:9: unknown key 'paramters': did you mean parameters?"},
+    {"sweep: {parameters: {model.norm: [rmsnorm]}}\nsweeps: []", "sweep at line 1 and sweeps at line 2"},
+    {"baseline: {model.nrom: rmsnorm}", "f.yaml:1:12: unknown key 'model.nrom': did you mean model.norm?"},
+    {"baseline: 3", "f.yaml:1:11: baseline is text: expected a mapping"},
+    {"compare: {metrc: loss}", "f.yaml:1:11: unknown key 'metrc': did you mean metric?"},
+    {"compare: {metric: los}",
+     "f.yaml:1:19: compare.metric is 'los': expected bits_per_byte, loss or perplexity (did you mean loss?)"},
+    {"compare: {margin: -1}", "f.yaml:1:19: compare.margin is '-1': expected a number of at least 0"},
+    {"compare: {alpha: 0.7}", "f.yaml:1:18: compare.alpha is '0.7': expected a number above 0 and at most 0.5"},
+    {"compare: {split: train}", "f.yaml:1:18: compare.split is 'train'"},
+    {"model: 5", "f.yaml:1:1: 'model' is text '5': expected a mapping of its settings"},
+    {"- a\n- b", "f.yaml:1:1: the file is a list: expected a mapping"},
+    {"# nothing", "f.yaml:1:1: the file is empty"},
+    /* names */
+    {"name: a/b", "f.yaml:1:7: name is 'a/b': expected 1 to 100 letters, digits, '.', '_' or '-'"},
+    {"name: ''", "f.yaml:1:7: name is ''"},
+    {"name: ..", "f.yaml:1:7: name is '..'"},
+    {"name: [a]", "f.yaml:1:7: name is a list: expected text"},
+    /* seeds */
+    {"seeds: []", "f.yaml:1:8: seeds is an empty list: expected at least one seed"},
+    {"seeds: 3", "f.yaml:1:8: seeds is '3': expected a list such as [1337, 1338] or {count: 3, start: 1337}"},
+    {"seeds: [1.5]", "f.yaml:1:9: seed is '1.5': expected a whole number from 0"},
+    {"seeds: [-1]", "f.yaml:1:9: seed is '-1'"},
+    {"seeds: ['1']", "f.yaml:1:9: seed is '\"1\"'"},
+    {"seeds: [9223372036854775808]", "seed is '9223372036854775808'"},
+    {"seeds: {start: 4}", "f.yaml:1:8: seeds has no count"},
+    {"seeds: {count: 0}", "f.yaml:1:16: seeds.count is '0'"},
+    {"seeds: {count: 2, first: 4}", "f.yaml:1:19: unknown key 'first'"},
+    {"seeds: {count: 2, start: 9223372036854775807}", "seeds go past"},
+    {"seeds: [1]\nseed: 2", "f.yaml:2:7: seed at line 2 and seeds at line 1"},
+    {"seed: x", "f.yaml:1:7: seed is 'x'"},
+    /* data */
+    {"data: {corpus: []}", "f.yaml:1:16: data.corpus is an empty list"},
+    {"data: {corpus: ''}", "f.yaml:1:16: data.corpus has nothing where a path should be"},
+    {"data: {corpus: [builtin, a.txt]}", "f.yaml:1:17: data.corpus has 'builtin' in a list"},
+    {"data: {corpus: {a: b}}",
+     "f.yaml:1:16: data.corpus is a mapping: expected builtin, a file, folder or glob, or a list of them"},
+    {"data: {validation_fraction: 1}", "f.yaml:1:29: data.validation_fraction is '1'"},
+    {"data: {tokenizer: {vocab_size: 100}}", "f.yaml:1:32: vocab_size 100 is below 259"},
+    /* sweeps */
+    {"sweep: {parameters: {model.norm: []}}", "f.yaml:1:22: axis model.norm is an empty list"},
+    {"sweep: {parameters: {model.norm: rmsnorm}}", "f.yaml:1:34: axis model.norm is text: expected a list of values"},
+    {"sweep: {parameters: {model.norm: [rmsnrom]}}", "f.yaml:1:35: model.norm is 'rmsnrom'"},
+    {"sweep: {parameters: {model.dropout: [0, ~]}}", "f.yaml:1:41: axis model.dropout has nothing among its values"},
+    {"sweep: {method: random, parameters: {model.norm: [rmsnorm]}}",
+     "f.yaml:1:17: method is 'random': expected grid, ablation, zip or list"},
+    {"sweep: {method: gird, parameters: {model.norm: [rmsnorm]}}", "(did you mean grid?)"},
+    {"sweep: {method: grid}", "f.yaml:1:1: method grid has no `parameters`"},
+    {"sweep: {method: list, parameters: {model.norm: [rmsnorm]}}", "method list has `parameters`: expected `variants`"},
+    {"sweep: {variants: {a: {}}}", "method grid has `variants`: expected `parameters`"},
+    {"sweep: {method: list, variants: {}}", "variants is empty"},
+    {"sweep: {method: list, variants: {a: {model.nrom: x}}}",
+     "f.yaml:1:38: unknown key 'model.nrom': did you mean model.norm?"},
+    {"sweep: {method: list, variants: {a: {model.norm: rmsnorm}, \"a\\nb\": {}}}", "has control characters"},
+    {"sweep: 3", "f.yaml:1:8: sweep is text: expected a mapping"},
+    {"sweeps: []", "f.yaml:1:9: sweeps is an empty list"},
+    {"sweeps: [{method: grid}]", "f.yaml:1:10: method grid has no `parameters`"},
+    {"sweep: {method: zip, parameters: {model.norm: [layernorm, rmsnorm], model.dropout: [0]}}",
+     "f.yaml:1:69: zip: model.dropout has 1 values and model.norm has 2: expected equal numbers"},
+    {"sweep: {parameters: {model.norm: [rmsnorm]}, exclude: [{}]}", "f.yaml:1:56: an entry of exclude is empty"},
+    {"sweep: {parameters: {model.norm: [rmsnorm]}, exclude: [{model.norm: rmsnorm}]}", "exclude takes every point out"},
+    {"sweep: {parameters: {model.norm: [rmsnorm]}, include: {model.norm: rmsnorm}}",
+     "f.yaml:1:55: include is a mapping: expected a list"},
+    {"sweep: {method: list, variants: {a: {model.norm: rmsnorm}}, include: [{label: a, model.dropout: 0.1}]}",
+     "label 'a' names two different variants"},
+    /* impossible points */
+    {"model: {d_model: 36, n_heads: 8}", "f.yaml:1:31: d_model 36 does not divide into n_heads 8"},
+    {"sweep: {parameters: {model.d_model: [32, 36], model.n_heads: [4, 8]}}",
+     "point 'd_model=36, n_heads=8' cannot be trained: d_model 36 does not divide into n_heads 8"},
+    {"model: {n_heads: 8}\nsweep: {parameters: {model.d_model: [32, 36]}}",
+     "f.yaml:2:42: point 'd_model=36' cannot be trained: d_model 36 does not divide"},
+    {"model: {d_model: 12}\nsweep: {parameters: {model.position: [learned, rope]}}",
+     "f.yaml:2:48: point 'rope' cannot be trained: position rope needs an even head_dim, and head_dim is 3"},
+    {"training: {steps: 10}", "f.yaml:1:1: warmup_steps 20 is more than steps 10"},
+    {"training: {warmup_steps: 300}", "f.yaml:1:26: warmup_steps 300 is more than steps 200"},
+    {"sweep: {parameters: {model.dropout: [0, 1.0]}}", "f.yaml:1:41: model.dropout is '1.0'"},
+    {"model: {kv_heads: 3}", "f.yaml:1:19: kv_heads 3 is not a divisor of n_heads 4"},
+    /* extends */
+    {"extends: nowhere.yaml", "f.yaml:1:10: extends: "},
+    {"extends: f.yaml", "is already being extended: expected no cycle"},
+    {"extends: [a, b]", "f.yaml:1:10: extends is a list: expected the path of one file"},
+};
+enum { REFUSED = sizeof refused / sizeof refused[0] };
+
+ParameterizedTestParameters(experiment, a_mistake_is_refused_with_its_place_and_what_would_do)
+{
+    static size_t indices[REFUSED];
+    index_array(indices, REFUSED);
+    return cr_make_param_array(size_t, indices, REFUSED);
+}
+
+ParameterizedTest(size_t *index, experiment, a_mistake_is_refused_with_its_place_and_what_would_do, .init = folder_open,
+                  .fini = folder_close)
+{
+    char *said;
+    struct experiment *experiment = load_with(refused[*index].text, NULL, &said);
+    cr_expect_null(experiment, "accepted: %s", refused[*index].text);
+    cr_expect_not_null(strstr(said, refused[*index].message), "%s\nsaid: %swant: %s", refused[*index].text, said,
+                       refused[*index].message);
+    experiment_free(experiment);
+    free(said);
+}
+
+Test(experiment, all_mistakes_of_a_file_are_told_at_once, .init = folder_open, .fini = folder_close)
+{
+    char *said;
+    cr_assert_null(load_with("model: {norm: x, nrom: y}\ntraining: {steps: -1}\nseeds: []\nname: a b\n"
+                             "sweep: {parameters: {model.dropout: []}}\ncompare: {alpha: 3}",
+                             NULL, &said));
+    size_t lines = 0;
+    for (const char *p = said; *p; p++)
+        lines += *p == '\n';
+    cr_expect_eq(lines, 7, "%s", said);
+    free(said);
+}
+
+/* ---- accepted: labels in order, the baseline with a star ---- */
+
+struct accepted {
+    const char *text, *labels, *note;
+};
+
+static const struct accepted accepted[] = {
+    {"name: plain", "baseline*", ""},
+    {"model: {norm: rmsnorm}\nsweep: ~\n", "baseline*", ""},
+    {"sweep: {parameters: {model.residual: [pre, post], model.norm: [layernorm, rmsnorm]}}",
+     "pre, layernorm*|pre, rmsnorm|post, layernorm|post, rmsnorm", ""},
+    {"sweep: {parameters: {model: {residual: [pre, post]}, training.steps: [200, 300]}}",
+     "pre, steps=200*|pre, steps=300|post, steps=200|post, steps=300", ""},
+    {"sweep: {method: ablation, parameters: {model.norm: [rmsnorm], model.dropout: [0.1, 2e-1]}}",
+     "baseline*|rmsnorm|dropout=0.1|dropout=0.2", ""},
+    {"sweep: {method: ablation, parameters: {model.norm: [layernorm, rmsnorm]}}", "baseline*|rmsnorm",
+     "'layernorm' is the same run as 'baseline': it is trained once"},
+    {"sweep: {method: ablation, parameters: {model.norm: [layernorm]}}\nbaseline: {model.norm: rmsnorm}",
+     "baseline*|layernorm", ""},
+    {"sweep: {method: zip, parameters: {model.n_layers: [2, 4], model.d_model: [128, 64]}}",
+     "n_layers=2, d_model=128*|n_layers=4, d_model=64", ""},
+    {"sweep: {method: list, variants: {plain: {}, it's $x: {model.norm: rmsnorm}}}", "plain*|it's $x", ""},
+    {"sweep: {parameters: {model.scaled_init: [false, true], model.tied_embeddings: [true, false]}}",
+     "no scaled_init, tied_embeddings*|no scaled_init, no tied_embeddings|scaled_init, tied_embeddings|scaled_init, no "
+     "tied_embeddings",
+     ""},
+    {"sweep: {parameters: {model.norm: [layernorm, rmsnorm]}, include: [{label: modern, model.position: rope}, "
+     "{model.dropout: 0.1}]}",
+     "layernorm*|rmsnorm|modern|dropout=0.1", ""},
+    {"sweep: {parameters: {model.residual: [pre, post], model.norm: [layernorm, rmsnorm]}, exclude: [{model.residual: "
+     "post, model.norm: rmsnorm}]}",
+     "pre, layernorm*|pre, rmsnorm|post, layernorm", ""},
+    {"sweep: {parameters: {model.norm: [layernorm]}, exclude: [{model.norm: rmsnorm}]}", "layernorm*",
+     "this exclude matches no point"},
+    {"sweep: {parameters: {model.d_model: [32, 36], model.n_heads: [4, 8]}, exclude: [{model.d_model: 36, "
+     "model.n_heads: 8}]}",
+     "d_model=32, n_heads=4|d_model=32, n_heads=8|d_model=36, n_heads=4", "there is no baseline to compare with"},
+    {"sweeps: [{parameters: {model.norm: [layernorm, rmsnorm]}}, {method: ablation, parameters: {model.dropout: "
+     "[0.1]}}]",
+     "layernorm*|rmsnorm|dropout=0.1", "'baseline' is the same run as 'layernorm'"},
+    {"sweep: {parameters: {training.learning_rate: [0.001, 1e-3, 1.0e-3, .001, 1E-3]}}", "learning_rate=0.001",
+     "is the same run as 'learning_rate=0.001'"},
+    {"sweep: {parameters: {training.learning_rate: [0.0010001, 0.0010002]}}",
+     "learning_rate=0.0010001|learning_rate=0.0010002", ""},
+    {"sweep: {parameters: {training.learning_rate: [0.001]}}\nbaseline: {}", "baseline*|learning_rate=0.001",
+     "no point of the sweep is the baseline: it is added as a variant"},
+    {"sweep: {parameters: {model.norm: [layernorm, rmsnorm]}}\nbaseline: {model.norm: rmsnorm}", "layernorm|rmsnorm*",
+     ""},
+    {"sweep: {parameters: {model.position: [learned, rope], model.rope_base: [10000, 500000]}}",
+     "learned, rope_base=10000*|rope, rope_base=10000|rope, rope_base=500000",
+     "'learned, rope_base=500000' is the same run as 'learned, rope_base=10000'"},
+    {"model: {rope_base: 5e5}", "baseline*", "model.rope_base changes nothing in 'baseline'"},
+    {"model: {kv_heads: 4, head_dim: 32, ff_hidden: 512, norm_epsilon: 1e-5}", "baseline*", ""},
+    {"sweep: {parameters: {data.corpus: [builtin, a.txt, [b.txt, c.txt]]}}",
+     "corpus=builtin*|corpus=a.txt|corpus=b.txt+c.txt", ""},
+    {"sweep: {parameters: {data.tokenizer.kind: [bpe, char, byte]}}", "bpe*|char|byte", ""},
+    {"seeds: [1, 1, 2]", "baseline*", "seed 1 is listed again: it runs once"},
+    {"data: {validation: v.txt, validation_fraction: 0.2}", "baseline*", "data.validation_fraction changes nothing"},
+    {"sweep: {method: list, variants: {a: {}, b: {model.kv_heads: 4}}}", "a*", "'b' is the same run as 'a'"},
+    {"sweep: {parameters: {model.norm: [layernorm, rmsnorm]}, include: [{label: mine, model.norm: rmsnorm}]}",
+     "layernorm*|mine", "'mine' is the same run as 'rmsnorm'"},
+    {"baseline: {model.norm: rmsnorm}\nname: own", "baseline*|own", "added as a variant"},
+};
+enum { ACCEPTED = sizeof accepted / sizeof accepted[0] };
+
+ParameterizedTestParameters(experiment, a_sweep_has_these_variants)
+{
+    static size_t indices[ACCEPTED];
+    index_array(indices, ACCEPTED);
+    return cr_make_param_array(size_t, indices, ACCEPTED);
+}
+
+ParameterizedTest(size_t *index, experiment, a_sweep_has_these_variants, .init = folder_open, .fini = folder_close)
+{
+    const struct accepted *row = &accepted[*index];
+    char *said;
+    struct experiment *experiment = load_with(row->text, NULL, &said);
+    cr_assert_not_null(experiment, "%s\n%s", row->text, said);
+    char *labels = labels_of(experiment);
+    cr_expect_str_eq(labels, row->labels, "%s\n%s", row->text, said);
+    cr_expect_not_null(strstr(said, row->note), "%s\nsaid: %swant: %s", row->text, said, row->note);
+    free(labels);
+    free(said);
+    experiment_free(experiment);
+}
+
+/* ---- values ---- */
+
+static char *config_of(const char *text)
+{
+    char *said;
+    struct experiment *experiment = load_with(text, NULL, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    char *json = config_json(&experiment->variants[0].config, false);
+    experiment_free(experiment);
+    free(said);
+    return json;
+}
+
+Test(experiment, spellings_of_one_value_are_one_value, .init = folder_open, .fini = folder_close)
+{
+    static const char *const same[] = {"training: {learning_rate: 1e-3}", "training: {learning_rate: 1.0e-3}",
+                                       "training: {learning_rate: .001}", "training: {learning_rate: 1E-3}",
+                                       "training.learning_rate: +0.001"};
+    for (size_t i = 0; i < 5; i++) {
+        char *json = config_of(same[i]);
+        cr_expect_str_eq(json, "{\"training.learning_rate\":0.001}", "%s", same[i]);
+        memory_free(json);
+    }
+}
+
+Test(experiment, zero_is_a_value_and_nothing_is_the_default, .init = folder_open, .fini = folder_close)
+{
+    struct {
+        const char *text, *json;
+    } rows[] = {
+        {"training: {warmup_steps: 0}", "{\"training.warmup_steps\":0}"},
+        {"training: {weight_decay: 0}", "{\"training.weight_decay\":0}"},
+        {"model: {dropout: 0}", "{}"},
+        {"training: {learning_rate: }", "{}"},
+        {"training: {learning_rate: null}", "{}"},
+        {"training: {learning_rate: ~}", "{}"},
+        {"training:\n", "{}"},
+        {"training: {steps: 040}", "{\"training.steps\":40}"},
+        {"model.norm: rmsnorm", "{\"model.norm\":\"rmsnorm\"}"},
+        {"model: {norm: \"rmsnorm\"}", "{\"model.norm\":\"rmsnorm\"}"},
+        {"data.tokenizer: {kind: byte}", "{\"data.tokenizer.kind\":\"byte\"}"},
+        {"data: {tokenizer.kind: byte}", "{\"data.tokenizer.kind\":\"byte\"}"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *json = config_of(rows[i].text);
+        cr_expect_str_eq(json, rows[i].json, "%s", rows[i].text);
+        memory_free(json);
+    }
+}
+
+Test(experiment, words_in_text_fields_stay_text, .init = folder_open, .fini = folder_close)
+{
+    char *said;
+    struct experiment *experiment = load_with("# Why?\n# Because.\n\n# other\nname: no\ndescription: on", NULL, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    cr_expect_str_eq(experiment->name, "no");
+    cr_expect_str_eq(experiment->description, "on");
+    cr_expect_str_eq(experiment->question, "Why?\nBecause.");
+    cr_expect_str_eq(experiment->text, "# Why?\n# Because.\n\n# other\nname: no\ndescription: on");
+    cr_expect_eq(experiment->seeds[0], 1337);
+    experiment_free(experiment);
+    free(said);
+    experiment = load_with("seed: 010", NULL, &said);
+    cr_expect_str_eq(experiment->name, "f", "the file's name");
+    cr_expect_eq(experiment->seeds[0], 10);
+    experiment_free(experiment);
+    free(said);
+    experiment = load_with("seeds: [0, 9223372036854775807]", NULL, &said);
+    cr_expect_eq(experiment->seeds[0], 0);
+    cr_expect_eq(experiment->seeds[1], INT64_MAX);
+    experiment_free(experiment);
+    free(said);
+}
+
+Test(experiment, the_compare_block_has_defaults_and_takes_values, .init = folder_open, .fini = folder_close)
+{
+    char *said;
+    struct experiment *experiment = load_with("compare.margin: 0.5\ncompare: {metric: loss, split: code}", NULL, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    cr_expect_str_eq(experiment->compare.metric, "loss");
+    cr_expect_str_eq(experiment->compare.split, "code");
+    cr_expect_eq(experiment->compare.margin, 0.5);
+    cr_expect_eq(experiment->compare.alpha, 0.05);
+    experiment_free(experiment);
+    free(said);
+}
+
+Test(experiment, overrides_are_what_a_variant_changes_and_matters, .init = folder_open, .fini = folder_close)
+{
+    char *said;
+    struct experiment *experiment =
+        load_with("sweep: {method: list, variants: {base: {}, v: {training.steps: 300, model.rope_base: 5, model.norm: "
+                  "rmsnorm, model.dropout: 0}}}",
+                  NULL, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    const struct variant *variant = &experiment->variants[1];
+    cr_assert_eq(variant->override_count, 2, "rope_base is ignored, dropout is as in the baseline");
+    cr_expect_str_eq(variant->overrides[0].name, "training.steps");
+    cr_expect_str_eq(variant->overrides[0].value, "300");
+    cr_expect_str_eq(variant->overrides[1].name, "model.norm");
+    cr_expect_eq(experiment->variants[0].override_count, 0);
+    experiment_free(experiment);
+    free(said);
+}
+
+/* ---- extends ---- */
+
+Test(experiment, extends_merges_deeply_and_this_file_wins, .init = folder_open, .fini = folder_close)
+{
+    char *said, *sub = path_join(folder, "base");
+    cr_assert_eq(mkdir(sub, 0700), 0);
+    file_put("base/deep.yaml",
+             "model: {d_model: 64, n_layers: 3, norm: rmsnorm}\ntraining.steps: 90\nseeds: {count: 3, "
+             "start: 5}\nsweep: {parameters: {model.residual: [pre, post]}}\ndata: {corpus: t.txt}");
+    file_put("base/mid.yaml", "extends: deep.yaml\nmodel.n_layers: 5\nmodel: {norm: ~}");
+    struct experiment *experiment = load_with("extends: base/mid.yaml\nmodel: {d_model: 32}\nseeds: {count: 2}\n"
+                                              "sweep: {parameters: {model: {dropout: [0, 0.1]}}}",
+                                              NULL, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    char *labels = labels_of(experiment);
+    cr_expect_str_eq(labels, "pre, dropout=0*|pre, dropout=0.1|post, dropout=0|post, dropout=0.1");
+    const struct config *config = &experiment->variants[0].config;
+    cr_expect_eq(config->model.d_model, 32);
+    cr_expect_eq(config->model.n_layers, 5);
+    cr_expect_eq(config->model.norm, NORM_LAYERNORM);
+    cr_expect_eq(config->training.steps, 90);
+    cr_expect_eq(experiment->seed_count, 2);
+    cr_expect_eq(experiment->seeds[1], 6);
+    cr_expect_str_eq(experiment->variants[0].data.corpus.folder, sub, "paths of a base are relative to it");
+    cr_expect_str_eq(experiment->name, "f");
+    experiment_free(experiment);
+    free(labels);
+    free(said);
+    memory_free(sub);
+}
+
+Test(experiment, a_cycle_of_extends_is_refused, .init = folder_open, .fini = folder_close)
+{
+    char *said;
+    file_put("a.yaml", "extends: b.yaml");
+    file_put("b.yaml", "extends: ./a.yaml");
+    cr_expect_null(load_with("extends: a.yaml", NULL, &said));
+    cr_expect_not_null(strstr(said, "b.yaml:1:10: extends: "), "%s", said);
+    free(said);
+}
+
+Test(experiment, a_mistake_in_a_base_names_the_base, .init = folder_open, .fini = folder_close)
+{
+    char *said;
+    file_put("a.yaml", "model:\n  nrom: x");
+    cr_expect_null(load_with("extends: a.yaml", NULL, &said));
+    cr_expect_str_eq(said, "a.yaml:2:3: unknown key 'model.nrom': did you mean model.norm?\n");
+    free(said);
+}
+
+/* ---- how many ---- */
+
+/* `count` of the axes, 32 values each but for the two betas' 8. */
+static char *axes_text(size_t count)
+{
+    static const char *const names[] = {"model.context_length", "model.d_model",         "model.n_heads",
+                                        "model.n_layers",       "model.ff_multiplier",   "training.steps",
+                                        "training.batch_size",  "training.weight_decay", "training.grad_clip",
+                                        "evaluation.interval",  "evaluation.blocks",     "evaluation.final_blocks",
+                                        "training.beta1",       "training.beta2"};
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    fputs("sweep:\n  parameters:\n", out);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "    %s: [", names[i]);
+        for (int value = 1; value <= (i < 12 ? 32 : 8); value++)
+            fprintf(out, "%s%s%d", value == 1 ? "" : ", ", i < 12 ? "" : "0.", value);
+        fputs("]\n", out);
+    }
+    fclose(out);
+    return text;
+}
+
+Test(experiment, too_many_runs_are_counted_and_nothing_is_allocated, .init = folder_open, .fini = folder_close)
+{
+    char *said, *text = axes_text(7); /* 32^7 = 2^35 */
+    size_t calls = memory_call_count();
+    cr_expect_null(load_with(text, NULL, &said));
+    cr_expect_not_null(strstr(said, "f.yaml:1:1: this sweep has 34,359,738,368 runs: expected at most 100,000"), "%s",
+                       said);
+    cr_expect_lt(memory_call_count() - calls, 10000);
+    free(said);
+    free(text);
+    text = axes_text(14); /* 2^(12*5 + 2*3) = 2^66 */
+    cr_expect_null(load_with(text, NULL, &said));
+    cr_expect_not_null(strstr(said, "this sweep has more than 2^64 runs"), "%s", said);
+    free(said);
+    free(text);
+    cr_expect_null(load_with("seeds: {count: 9000000000000000000, start: 0}\nsweep: {parameters: {model.dropout: [0, "
+                             "0.1, 0.2]}}",
+                             NULL, &said));
+    cr_expect_not_null(strstr(said, "more than 2^64"), "%s", said);
+    free(said);
+}
+
+Test(experiment, over_a_thousand_runs_need_yes, .init = folder_open, .fini = folder_close)
+{
+    struct experiment_options yes = {.yes = true};
+    char *said;
+    const char *text = "seeds: {count: 1001}";
+    cr_expect_null(load_with(text, NULL, &said));
+    cr_expect_not_null(strstr(said, "this sweep has 1,001 runs: over 1,000 need --yes"), "%s", said);
+    free(said);
+    struct experiment *experiment = load_with(text, &yes, &said);
+    cr_assert_not_null(experiment);
+    cr_expect_eq(experiment->seed_count, 1001);
+    experiment_free(experiment);
+    free(said);
+    experiment = load_with("seeds: {count: 600}\nsweep: {parameters: {model.norm: [layernorm, rmsnorm]}, exclude: "
+                           "[{model.norm: rmsnorm}]}",
+                           NULL, &said);
+    cr_expect_not_null(experiment, "excluded points do not count: %s", said);
+    experiment_free(experiment);
+    free(said);
+}
+
+/* ---- options ---- */
+
+struct set_row {
+    const char *sets[2], *message;
+};
+
+static const struct set_row set_rows[] = {
+    {{"training.learning_rate=1e-3,3e-4", NULL},
+     "--set training.learning_rate=1e-3,3e-4: training.learning_rate is '1e-3,3e-4': expected one value"},
+    {{"training.learning_rate=[1e-3]", NULL}, "is '[1e-3]': expected one value"},
+    {{"training.learning_rate=", NULL}, "--set training.learning_rate=: training.learning_rate has no value"},
+    {{"training.learning_rate=null", NULL}, "training.learning_rate has nothing: expected one value"},
+    {{"training.learning_rate", NULL}, "--set training.learning_rate: 'training.learning_rate' has no '='"},
+    {{"=3", NULL}, "'=3' has no key"},
+    {{"training.learning_rate=fast", NULL}, "training.learning_rate is 'fast': expected a number of at least 0"},
+    {{"training.warmpu=3", NULL},
+     "--set training.warmpu=3: unknown key 'training.warmpu': did you mean training.warmup_steps?"},
+    {{"norm=rmsnorm", NULL}, "unknown key 'norm': did you mean model.norm?"},
+    {{"seeds=3", NULL}, "'seeds' is not set this way: expected --seeds N or --seeds A-B"},
+    {{"sweep.method=grid", NULL}, "unknown key 'sweep.method'"},
+    {{"training.steps=30", "training.steps=40"}, "training.steps is set twice"},
+    {{"model.norm=rmsnorm", NULL}, "model.norm is varied by the sweep (f.yaml:1)"},
+    {{"name=a b", NULL}, "--set name=a b: name is 'a b'"},
+};
+enum { SET_ROWS = sizeof set_rows / sizeof set_rows[0] };
+
+ParameterizedTestParameters(experiment, an_override_follows_one_grammar)
+{
+    static size_t indices[SET_ROWS];
+    index_array(indices, SET_ROWS);
+    return cr_make_param_array(size_t, indices, SET_ROWS);
+}
+
+ParameterizedTest(size_t *index, experiment, an_override_follows_one_grammar, .init = folder_open, .fini = folder_close)
+{
+    const struct set_row *row = &set_rows[*index];
+    struct experiment_options options = {.sets = row->sets, .set_count = row->sets[1] ? 2 : 1};
+    char *said;
+    cr_expect_null(load_with("sweep: {parameters: {model.norm: [layernorm, rmsnorm]}}", &options, &said));
+    cr_expect_not_null(strstr(said, row->message), "said: %swant: %s", said, row->message);
+    free(said);
+}
+
+Test(experiment, an_override_changes_the_base_and_not_what_a_variant_says, .init = folder_open, .fini = folder_close)
+{
+    static const char *const sets[] = {"model.norm=rmsnorm", "training.steps=50", "data.corpus=a.txt", "name=other"};
+    struct experiment_options options = {.sets = sets, .set_count = 4};
+    char *said;
+    struct experiment *experiment = load_with(
+        "training: {steps: 70}\nsweep: {method: list, variants: {a: {}, b: {model.norm: layernorm}}}", &options, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    cr_expect_str_eq(experiment->name, "other");
+    cr_expect_eq(experiment->variants[0].config.model.norm, NORM_RMSNORM);
+    cr_expect_eq(experiment->variants[0].config.training.steps, 50);
+    cr_expect_eq(experiment->variants[1].config.model.norm, NORM_LAYERNORM);
+    cr_expect_str_eq(experiment->variants[0].data.corpus.paths[0], "a.txt");
+    cr_expect_str_eq(experiment->variants[0].data.corpus.folder, ".", "relative to where the command is given");
+    experiment_free(experiment);
+    free(said);
+}
+
+Test(experiment, the_seeds_option_replaces_the_seeds_of_the_file, .init = folder_open, .fini = folder_close)
+{
+    struct {
+        const char *option;
+        size_t count;
+        int64_t first;
+    } rows[] = {{"7", 1, 7},   {"3-5", 3, 3}, {"0-0", 1, 0}, {"9223372036854775807", 1, INT64_MAX},
+                {"5-3", 0, 0}, {"", 0, 0},    {"-1", 0, 0},  {"1-", 0, 0},
+                {"1,2", 0, 0}, {"a-b", 0, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct experiment_options options = {.seeds = rows[i].option};
+        char *said;
+        struct experiment *experiment = load_with("seeds: [1, 2]", &options, &said);
+        if (rows[i].count) {
+            cr_assert_not_null(experiment, "%s: %s", rows[i].option, said);
+            cr_expect_eq(experiment->seed_count, rows[i].count);
+            cr_expect_eq(experiment->seeds[0], rows[i].first);
+        } else
+            cr_expect_not_null(strstr(said, "--seeds: '"), "%s: %s", rows[i].option, said);
+        experiment_free(experiment);
+        free(said);
+    }
+}
+
+Test(experiment, only_keeps_the_variants_it_names, .init = folder_open, .fini = folder_close)
+{
+    static const char *const good[] = {"rmsnorm"}, *const bad[] = {"rmsnrom"};
+    struct experiment_options options = {.only = good, .only_count = 1};
+    const char *text = "sweep: {parameters: {model.norm: [layernorm, rmsnorm]}}";
+    char *said;
+    struct experiment *experiment = load_with(text, &options, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    cr_assert_eq(experiment->variant_count, 1);
+    cr_expect_str_eq(experiment->variants[0].label, "rmsnorm");
+    experiment_free(experiment);
+    free(said);
+    options.only = bad;
+    cr_expect_null(load_with(text, &options, &said));
+    cr_expect_str_eq(said, "--only: no variant is called 'rmsnrom': did you mean 'rmsnorm'?\n");
+    free(said);
+}
+
+/* ---- identity ---- */
+
+Test(experiment, json_reads_back_for_every_knob_and_choice)
+{
+    for (size_t i = 0; i < knob_count; i++) {
+        const char *texts[] = {"0", "1", "2", "0.25", "1e-7", "0.30000000000000004", "123", "true", "false"};
+        char choices[8][32];
+        size_t count = sizeof texts / sizeof texts[0], choice_count = 0;
+        if (knobs[i].kind == KNOB_CHOICE)
+            for (const char *p = knobs[i].choices; choice_count < 8 && *p; choice_count++) {
+                snprintf(choices[choice_count], 32, "%.*s", (int)strcspn(p, "|"), p);
+                p += strcspn(p, "|");
+                p += *p == '|';
+            }
+        size_t tried = 0;
+        for (size_t k = 0; k < count + choice_count; k++) {
+            union knob_value value;
+            struct config config, back;
+            struct error err;
+            if (!knob_parse(&knobs[i], k < count ? texts[k] : choices[k - count], false, &value, NULL))
+                continue;
+            config_init(&config);
+            knob_set(&knobs[i], &config, value);
+            for (int full = 0; full < 2; full++) {
+                char *json = config_json(&config, full);
+                cr_assert(config_from_json(json, &back, &err), "%s: %s", json, err.text);
+                for (size_t j = 0; j < knob_count; j++)
+                    cr_expect(knob_equal(&knobs[j], knob_get(&knobs[j], &config), knob_get(&knobs[j], &back)), "%s",
+                              json);
+                memory_free(json);
+            }
+            tried++;
+        }
+        cr_expect_geq(tried, 2, "%s", knobs[i].name);
+    }
+}
+
+Test(experiment, json_that_is_no_configuration_is_refused)
+{
+    static const char *const bad[] = {"",
+                                      "[]",
+                                      "{\"model.nrom\":\"x\"}",
+                                      "{\"model.norm\":3}",
+                                      "{\"model.norm\":\"rms\"}",
+                                      "{\"training.steps\":1.5}",
+                                      "{\"training.steps\":0}",
+                                      "{\"training.steps\":null}",
+                                      "{\"model.scaled_init\":1}",
+                                      "{\"training.steps\":5,\"training.steps\":6}",
+                                      "{} x"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct config config;
+        struct error err = {{0}};
+        cr_expect_not(config_from_json(bad[i], &config, &err), "%s", bad[i]);
+        cr_expect_gt(strlen(err.text), 10, "%s", bad[i]);
+    }
+}
+
+/* The key of a run never changes: results of years ago must still be found. Computed once by
+ * printf '{"config":{...},"corpus":"c","seed":1337,"tokenizer":"t"}' | sha256sum */
+Test(experiment, keys_of_runs_are_what_they_always_were)
+{
+    struct config config;
+    char key[65];
+    config_init(&config);
+    run_key_make(&config, 1337, "c", "t", key);
+    cr_expect_str_eq(key, "b15a77aba60f470b7b91d6ef19e2b6a106f393ef484db849808b548f9ccf0c66");
+    config.model.norm = NORM_RMSNORM;
+    config.training.learning_rate = 6e-4;
+    config.training.steps = 400;
+    config.model.scaled_init = true;
+    run_key_make(&config, 0, "c", "t", key);
+    cr_expect_str_eq(key, "a35441d6a2622b989bccdf1234c907a6d5b0c365e842919ba57c2d3bad35196f");
+}
+
+Test(experiment, a_key_depends_on_what_changes_the_run_and_on_nothing_else)
+{
+    struct config config, other;
+    char key[65], changed[65];
+    config_init(&config);
+    run_key_make(&config, 1, "c", "t", key);
+    static const char *const equal[] = {
+        "model.kv_heads=4",    "model.head_dim=32",           "model.norm_epsilon=1e-5",
+        "model.rope_base=5e5", "data.tokenizer.vocab_size=5", "data.validation_fraction=0.2"};
+    static const char *const different[] = {"model.kv_heads=2", "model.norm=rmsnorm", "training.steps=201",
+                                            "evaluation.interval=51"};
+    for (size_t i = 0; i < 10; i++) {
+        const char *text = i < 6 ? equal[i] : different[i - 6];
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+        union knob_value value;
+        struct error err;
+        cr_assert(knob_parse(knob_find(name), strchr(text, '=') + 1, false, &value, &err), "%s", err.text);
+        other = config;
+        knob_set(knob_find(name), &other, value);
+        run_key_make(&other, 1, "c", "t", changed);
+        cr_expect_eq(strcmp(key, changed) == 0, i < 6, "%s", text);
+    }
+    run_key_make(&config, 2, "c", "t", changed);
+    cr_expect_str_neq(key, changed);
+    run_key_make(&config, 1, "d", "t", changed);
+    cr_expect_str_neq(key, changed);
+    run_key_make(&config, 1, "c", "u", changed);
+    cr_expect_str_neq(key, changed);
+}
+
+/* Configurations and labels of a file's variants, sorted by nothing: as text, to compare two files. */
+static char *variants_text(const char *text)
+{
+    char *said, *all = NULL;
+    size_t size;
+    struct experiment *experiment = load_with(text, NULL, &said);
+    cr_assert_not_null(experiment, "%s", said);
+    FILE *out = open_memstream(&all, &size);
+    for (size_t i = 0; i < experiment->variant_count; i++) {
+        char *json = config_json(&experiment->variants[i].config, false);
+        fprintf(out, "%s\n", json);
+        memory_free(json);
+    }
+    fclose(out);
+    experiment_free(experiment);
+    free(said);
+    return all;
+}
+
+Test(experiment, adding_a_value_or_swapping_lines_changes_no_configuration, .init = folder_open, .fini = folder_close)
+{
+    char *two =
+        variants_text("sweep:\n  parameters:\n    model.norm: [layernorm, rmsnorm]\n    model.dropout: [0, 0.1]\n");
+    char *more = variants_text(
+        "# c\nsweep:\n  parameters:\n    model.dropout: [0, 0.1, 0.2]\n    model.norm: [rmsnorm, layernorm]\nname: z");
+    for (char *line = strtok(two, "\n"); line; line = strtok(NULL, "\n"))
+        cr_expect_not_null(strstr(more, line), "%s", line);
+    free(two);
+    free(more);
+}
+
+/* ---- the experiments that come with the program ---- */
+
+Test(experiment, every_experiment_loads_without_a_word_and_asks_a_question)
+{
+    struct {
+        const char *path;
+        size_t runs;
+        const char *baseline;
+    } rows[] = {
+        {"experiments/day2-norms.yaml", 12, "pre, layernorm"},
+        {"experiments/day2-parts.yaml", 24, "baseline"},
+        {"experiments/positions.yaml", 12, "baseline"},
+        {"experiments/dropout.yaml", 12, "baseline"},
+        {"experiments/scaled-init.yaml", 24, "n_layers=2, no scaled_init"},
+        {"experiments/tied-init.yaml", 6, "baseline"},
+        {"experiments/quick.yaml", 8, "pre, layernorm"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct problems problems;
+        problems_init(&problems);
+        struct experiment *experiment = experiment_load(rows[i].path, NULL, &problems);
+        cr_assert_not_null(experiment, "%s", problems.count ? problems.items[0].text : rows[i].path);
+        cr_expect_eq(problems.count, 0, "%s", problems.count ? problems.items[0].text : "");
+        cr_expect_eq(experiment->variant_count * experiment->seed_count, rows[i].runs, "%s", rows[i].path);
+        cr_expect_not_null(strchr(experiment->question, '?'), "%s", rows[i].path);
+        size_t baselines = 0;
+        for (size_t v = 0; v < experiment->variant_count; v++)
+            if (experiment->variants[v].baseline) {
+                baselines++;
+                cr_expect_str_eq(experiment->variants[v].label, rows[i].baseline);
+            }
+        cr_expect_eq(baselines, 1, "%s", rows[i].path);
+        experiment_free(experiment);
+        problems_release(&problems);
+    }
+}
