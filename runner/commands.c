@@ -5,6 +5,7 @@
 
 extern const struct command command_bench;
 extern const struct command command_help;
+extern const struct command command_inspect;
 extern const struct command command_match;
 extern const struct command command_tokenizer;
 extern const struct command command_version;
@@ -12,6 +13,7 @@ extern const struct command command_version;
 /* clang-format off */
 const struct command *const commands[] = {
     &command_bench,
+    &command_inspect,
     &command_match,
     &command_tokenizer,
     &command_version,
