@@ -34,8 +34,8 @@ static const struct variant *variant_find(const struct experiment *experiment, c
     if (!label)
         return &experiment->variants[0];
     const char *nearest = suggest_nearest(label, labels, count);
-    message("runner inspect: no variant is called '%s'%s%s%s: 'runner plan' lists them", label,
-            nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    message("runner inspect: no variant is called '%s'%s%s%s ('runner plan' lists them)", label,
+            nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return NULL;
 }
 
@@ -109,8 +109,8 @@ static void print_json(const struct experiment *experiment, const struct variant
     json_put(root, "parameters", json_integer((json_int_t)inspection->table->total));
     json_put(root, "parts", parts_json(inspection->table));
     json_put(root, "operations", inspection->walked ? operations_json(inspection) : json_null());
-    json_put(cache, "1024", json_from_double(inspect_cache_bytes(inspection, CACHE_SHORT)));
-    json_put(cache, "4096", json_from_double(inspect_cache_bytes(inspection, CACHE_LONG)));
+    json_put(cache, "1024", json_integer((json_int_t)inspect_cache_bytes(inspection, CACHE_SHORT)));
+    json_put(cache, "4096", json_integer((json_int_t)inspect_cache_bytes(inspection, CACHE_LONG)));
     json_put(root, "kv_cache_bytes", cache);
     json_put(root, "flops_per_token", json_from_double(inspection->flops_per_token));
     json_put(root, "flops_per_step", json_from_double(inspection->flops_per_step));
@@ -252,7 +252,7 @@ const struct command command_inspect = {
             "start is within 0.3 of. Nothing is trained and nothing is written.\n"
             "\n"
             "Example:\n"
-            "  runner inspect experiments/day2-norms.yaml --variant rmsnorm",
+            "  runner inspect experiments/day2-norms.yaml --variant 'post, rmsnorm'",
     .options = inspect_options,
     .json = true,
     .minimum_arguments = 1,
