@@ -6,12 +6,16 @@
 extern const struct command command_bench;
 extern const struct command command_help;
 extern const struct command command_inspect;
+extern const struct command command_knobs;
 extern const struct command command_match;
+extern const struct command command_plan;
 extern const struct command command_tokenizer;
 extern const struct command command_version;
 
 /* clang-format off */
 const struct command *const commands[] = {
+    &command_plan,
+    &command_knobs,
     &command_bench,
     &command_inspect,
     &command_match,
