@@ -137,15 +137,40 @@ static const struct schema_column knobs_columns[] = {
 };
 static const char knobs_body[] = "select name, kind, choices, standard, doc from knob order by position";
 
+static const struct schema_column experiments_columns[] = {
+    {"experiment", "name of the experiment; NAME@1 is the earlier set of an experiment that was changed since"},
+    {"description", "its description; empty when the file gives none"},
+    {"question", "the file's first comment: the question it answers"},
+    {"metric", "what its comparisons are made on"},
+    {"split", "and on which split"},
+    {"margin", "differences smaller than this do not matter"},
+    {"alpha", "1 - alpha is the confidence of its intervals"},
+    {"frozen_at", "when its settings were last frozen, UTC, ISO 8601"},
+};
+static const char experiments_body[] =
+    "select name, description, question, metric, split, margin, alpha, frozen_at from experiment";
+
+static const struct schema_column variants_columns[] = {
+    {"experiment", "name of the experiment"},
+    {"variant", "label of the variant"},
+    {"position", "its place in the experiment file, from 0"},
+    {"baseline", "1 for the variant the others are compared with, else 0"},
+};
+static const char variants_body[] =
+    "select e.name, v.label, v.position, v.baseline from experiment e join variant v on v.experiment = e.id";
+
 static const struct schema_view fixed_views[] = {
     {"runs", "One row for each (experiment, variant, seed): how far it is, what it cost, where it ran.",
      COLUMNS(runs_columns)},
     {"curves", "Every logged number of every run.", COLUMNS(curves_columns)},
     {"losses", "The loss table: final values over the seeds of each variant.", COLUMNS(losses_columns)},
     {"comparisons", "Each variant against the baseline, paired by seed.", COLUMNS(comparisons_columns)},
+    {"experiments", "Every experiment: its question and how its variants are compared.", COLUMNS(experiments_columns)},
+    {"variants", "The variants of each experiment and their order in its file.", COLUMNS(variants_columns)},
     {"knobs", "Every knob of an experiment file.", COLUMNS(knobs_columns)},
 };
-static const char *const bodies[] = {runs_body, curves_body, losses_body, comparisons_body, knobs_body};
+static const char *const bodies[] = {runs_body,        curves_body,   losses_body, comparisons_body,
+                                     experiments_body, variants_body, knobs_body};
 enum { FIXED_VIEWS = sizeof bodies / sizeof bodies[0] };
 
 /* run_config has run_key and a column for each knob. */
