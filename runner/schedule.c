@@ -26,9 +26,7 @@ bool run_action_trains(enum run_action action)
 bool retry_parse(const char *text, struct retry *retry, struct error *err)
 {
     *retry = (struct retry){false, false};
-    if (!text)
-        return true;
-    while (*text) {
+    while (text && *text) {
         size_t length = strcspn(text, ",");
         if (length == 6 && strncmp(text, "failed", length) == 0)
             retry->failed = true;
