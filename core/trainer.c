@@ -61,6 +61,16 @@ struct trainer *trainer_create(const struct config *config, int64_t seed, int64_
     return trainer;
 }
 
+size_t trainer_memory(const struct config *config, int64_t vocab_size)
+{
+    int64_t T = config->model.context_length;
+    struct tensor_table *table = tensor_table_create(&config->model, vocab_size);
+    size_t moments = 2 * table->total * sizeof(real),
+           batch = 2 * (size_t)(config->training.batch_size * T) * sizeof(int32_t);
+    tensor_table_free(table);
+    return model_memory(&config->model, vocab_size, pass_sequences(config) * T) + moments + batch;
+}
+
 void trainer_free(struct trainer *trainer)
 {
     if (!trainer)

@@ -75,6 +75,9 @@ struct trainer_state {
 struct trainer_state trainer_state(struct trainer *trainer);
 void trainer_resume(struct trainer *trainer, int64_t steps_done);
 
+/* Bytes a run asks for: model_memory() for the passes it makes, moments and one batch. */
+size_t trainer_memory(const struct config *config, int64_t vocab_size);
+
 /* Learning rate of update `step` (0-based). */
 double learning_rate_at(const struct training_config *training, int64_t step);
 

@@ -5,17 +5,29 @@
 
 extern const struct command command_bench;
 extern const struct command command_help;
+extern const struct command command_inspect;
+extern const struct command command_knobs;
 extern const struct command command_match;
+extern const struct command command_plan;
 extern const struct command command_plot;
+extern const struct command command_schema;
+extern const struct command command_status;
+extern const struct command command_table;
 extern const struct command command_tokenizer;
 extern const struct command command_version;
 
 /* clang-format off */
 const struct command *const commands[] = {
-    &command_bench,
-    &command_match,
+    &command_plan,
     &command_plot,
+    &command_status,
+    &command_table,
+    &command_inspect,
+    &command_match,
     &command_tokenizer,
+    &command_knobs,
+    &command_schema,
+    &command_bench,
     &command_version,
     &command_help,
     NULL,

@@ -240,6 +240,7 @@ static bool write_start(struct pending *pending, const char *key, const struct s
                           "t", err, key) &&
               sql_run(pending->db,
                       "update run set state = 'running', reason = '', log_tail = '', first_step = ?, ended_at = null, "
+                      "process_started = (julianday('now') - 2440587.5) * 86400, "
                       "started_at = coalesce(started_at, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), host = ?, cpu = ?, "
                       "kernels = ?, blas = ?, precision = ?, git_commit = ?, version = ? where key = ?",
                       "itttttttt", err, start->step, v->host, v->cpu, v->kernels, v->blas, v->precision, v->git_commit,

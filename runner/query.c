@@ -25,16 +25,20 @@ static const char *const texts[QUERY_COUNT] = {
     /* split, metric, split, metric, experiment */
     [QUERY_TABLE] =
         "select v.id, v.label, v.baseline, v.changes, l.n, l.n_planned, l.n_diverged, l.mean, l.sd, l.spread, "
-        "c.delta, c.ci_low, c.ci_high, c.p, c.p_holm, c.mde, c.verdict, "
-        "(select count(*) from member where variant = v.id) "
+        "c.delta, c.ci_low, c.ci_high, c.p, c.p_holm, c.mde, c.verdict "
         "from variant v left join loss_summary l on l.variant = v.id and l.split = ? and l.metric = ? "
         "left join comparison_summary c on c.variant = v.id and c.split = ? and c.metric = ? "
         "where v.experiment = ? order by v.baseline desc, v.position, v.id",
     /* variant */
-    [QUERY_TABLE_RUNS] = "select r.state, r.parameters, t.hash, r.host, r.kernels, r.blas, r.precision, "
-                         "(select tokens from step where run = r.id order by step desc limit 1) "
-                         "from member m join run r on r.id = m.run join tokenizer t on t.id = r.tokenizer "
-                         "where m.variant = ? order by m.seed",
+    [QUERY_TABLE_RUNS] =
+        "select m.seed, r.state, r.reason, r.parameters, t.hash, r.host, r.cpu || ' ' || r.kernels || ' ' || r.blas, "
+        "r.precision, (select tokens from step where run = r.id order by step desc limit 1) "
+        "from member m join run r on r.id = m.run join tokenizer t on t.id = r.tokenizer "
+        "where m.variant = ? order by m.seed",
+    /* experiment */
+    [QUERY_MEASURES] = "select distinct l.split, l.metric from variant v join loss_summary l on l.variant = v.id "
+                       "where v.experiment = ? order by l.split = 'train', l.split = 'validation' desc, l.split, "
+                       "l.metric",
     /* none */
     [QUERY_STATUS_COUNTS] =
         "select e.id, e.name, r.state, count(distinct r.id) from experiment e "
@@ -42,13 +46,12 @@ static const char *const texts[QUERY_COUNT] = {
         "where not e.archived group by e.id, r.state order by e.id",
     /* experiment */
     [QUERY_STATUS_RUNS] =
-        "select min(v.position), v.label, m.seed, r.id, r.key, r.state, r.steps, r.first_step, "
-        "r.tokens_per_step * r.flops_per_token, s.step, s.loss, s.loss_kind, s.seconds, s.grad_norm_kind "
+        "select min(v.position), v.label, m.seed, r.key, r.state, r.steps, r.first_step, "
+        "r.tokens_per_step * r.flops_per_token, (julianday('now') - 2440587.5) * 86400 - r.process_started, "
+        "coalesce(s.step + 1, 0), s.loss, s.loss_kind, s.seconds "
         "from variant v join member m on m.variant = v.id join run r on r.id = m.run "
         "left join step s on s.run = r.id and s.step = (select max(step) from step where run = r.id) "
         "where v.experiment = ? and r.state in ('queued', 'running', 'interrupted') group by r.id order by 1, 3",
-    /* run, from that step on */
-    [QUERY_STATUS_PACE] = "select step, seconds from step where run = ? and step >= ? order by step limit 1",
 };
 
 const char *query_text(enum query query)

@@ -26,7 +26,9 @@ bool run_action_trains(enum run_action action)
 bool retry_parse(const char *text, struct retry *retry, struct error *err)
 {
     *retry = (struct retry){false, false};
-    while (text && *text) {
+    if (!text)
+        return true;
+    while (*text) {
         size_t length = strcspn(text, ",");
         if (length == 6 && strncmp(text, "failed", length) == 0)
             retry->failed = true;

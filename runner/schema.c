@@ -5,6 +5,8 @@
  *                      |                      1--* setting          knobs that are not at their default
  *                      1--* loss_summary, comparison_summary        kept by summary.c
  *
+ * first_step and process_started (Unix time) are of the worker that trains it or did last.
+ *
  * A number that is not finite is stored as +Infinity with a kind beside it (0 finite, 1 nan, 2 inf, 3 -inf): SQLite has
  * no NaN, and a NULL would make the diverged run the best one. */
 #include "runner/schema.h"
@@ -42,7 +44,7 @@ const char *const schema_migrations[] = {
     "  parameters integer not null, flops_per_token real not null,\n"
     "  tokenizer integer not null references tokenizer(id), corpus_hash text not null,\n"
     "  config text not null,\n"
-    "  first_step integer not null default 0,\n"
+    "  first_step integer not null default 0, process_started real,\n"
     "  created_at text not null, started_at text, ended_at text,\n"
     "  host text, cpu text, kernels text, blas text, precision text, git_commit text, version text\n"
     ") strict;\n"

@@ -1,57 +1,68 @@
-/* Signals through a signalfd. */
+/* Signals through a pipe that their handler writes to. */
 #include "runner/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-static sigset_t mask_before;
-static struct sigaction pipe_before, limit_before;
+static const int noted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+static const int ignored[] = {SIGPIPE, SIGXFSZ};
+enum { NOTED = sizeof noted / sizeof *noted, IGNORED = sizeof ignored / sizeof *ignored };
+
+static int write_end = -1;
+static struct sigaction noted_before[NOTED], ignored_before[IGNORED];
+
+static void signal_note(int number)
+{
+    int saved = errno;
+    unsigned char byte = (unsigned char)number;
+    /* A full pipe holds thousands of signals that nobody has read: one more says nothing new. */
+    ssize_t written = write(write_end, &byte, 1);
+    (void)written;
+    errno = saved;
+}
 
 /* A background job of a script starts with SIGINT ignored: whoever sends it one all the same wants it to stop, so only
  * SIGHUP, which nohup ignores for good reason, is left alone. */
-static void wanted_fill(sigset_t *wanted)
+static bool left_alone(int number)
 {
-    struct sigaction hangup;
-    sigemptyset(wanted);
-    sigaddset(wanted, SIGCHLD);
-    sigaddset(wanted, SIGINT);
-    sigaddset(wanted, SIGTERM);
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-        sigaddset(wanted, SIGHUP);
+    struct sigaction action;
+    return number == SIGHUP && sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 int signals_open(struct error *err)
 {
-    sigset_t wanted;
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    wanted_fill(&wanted);
-    int fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         error_set(err, "cannot receive signals: %s", strerror(errno));
         return -1;
     }
-    sigprocmask(SIG_BLOCK, &wanted, &mask_before);
-    sigaction(SIGPIPE, &ignore, &pipe_before);
-    sigaction(SIGXFSZ, &ignore, &limit_before);
-    return fd;
+    struct sigaction note = {.sa_handler = signal_note, .sa_flags = SA_RESTART}, ignore = {.sa_handler = SIG_IGN};
+    write_end = ends[1];
+    for (size_t i = 0; i < NOTED; i++)
+        sigaction(noted[i], left_alone(noted[i]) ? NULL : &note, &noted_before[i]);
+    for (size_t i = 0; i < IGNORED; i++)
+        sigaction(ignored[i], &ignore, &ignored_before[i]);
+    return ends[0];
 }
 
 int signals_next(int fd)
 {
-    struct signalfd_siginfo info;
-    ssize_t got = read(fd, &info, sizeof info);
-    return got == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+    unsigned char byte;
+    return read(fd, &byte, 1) == 1 ? byte : 0;
 }
 
 void signals_close(int fd)
 {
+    for (size_t i = 0; i < NOTED; i++)
+        sigaction(noted[i], &noted_before[i], NULL);
+    for (size_t i = 0; i < IGNORED; i++)
+        sigaction(ignored[i], &ignored_before[i], NULL);
     close(fd);
-    sigaction(SIGPIPE, &pipe_before, NULL);
-    sigaction(SIGXFSZ, &limit_before, NULL);
-    sigprocmask(SIG_SETMASK, &mask_before, NULL);
+    close(write_end);
+    write_end = -1;
 }
 
 const char *signal_name(int number)

@@ -1,10 +1,11 @@
 /* Signals as readable events, so that one poll() loop waits for workers, users and the clock alike.
  *
- *   int fd = signals_open(&err);          // SIGCHLD, SIGINT, SIGTERM, SIGHUP no longer interrupt
+ *   int fd = signals_open(&err);          // SIGCHLD, SIGINT, SIGTERM, SIGHUP are noted and do nothing else
  *   int number = signals_next(fd);        // 0: none waiting
  *   signals_close(fd);
  *
- * Between open and close children must be started with an empty signal mask (the supervisor does). */
+ * One at a time in a process. Handlers and a pipe, not a blocked mask: the threads that a BLAS makes while it is loaded
+ * have masks of their own, and a signal that one of them does not block would end the process. */
 #ifndef RUNNER_SIGNALS_H
 #define RUNNER_SIGNALS_H
 

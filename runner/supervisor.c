@@ -81,7 +81,7 @@ static void signal_workers(const struct supervisor *supervisor, int number)
 {
     for (size_t i = 0; i < supervisor->options->workers; i++)
         if (supervisor->slots[i].used && !supervisor->slots[i].reaped)
-            kill(supervisor->slots[i].process.pid, number);
+            kill(number == SIGKILL ? -supervisor->slots[i].process.pid : supervisor->slots[i].process.pid, number);
 }
 
 /* No run of the sweep can do better now: keep what there is and leave. */
@@ -184,7 +184,7 @@ static void record_malformed(struct slot *slot, const char *what)
     char reason[sizeof slot->reason];
     snprintf(reason, sizeof reason, "its worker sent a %.180s", what);
     verdict_set(slot, VERDICT_MALFORMED, reason);
-    kill(slot->process.pid, SIGKILL);
+    kill(-slot->process.pid, SIGKILL);
 }
 
 static void record_take(struct supervisor *supervisor, struct slot *slot, const struct record *record)
@@ -240,8 +240,11 @@ static void slot_read(struct supervisor *supervisor, struct slot *slot)
     struct error err;
     for (int i = 0; i < READS_IN_A_ROW && !slot->ended; i++) {
         ssize_t got = record_reader_fill(&slot->reader, slot->process.out);
-        if (got < 0 && errno == EAGAIN)
+        if (got < 0 && errno == EAGAIN) {
+            /* All that a process wrote before it ended is in the pipe: who else holds the pipe does not matter. */
+            slot->ended = slot->reaped;
             return;
+        }
         slot->ended = got <= 0;
         enum record_status status;
         while (slot->verdict != VERDICT_MALFORMED &&
@@ -409,7 +412,7 @@ static void events_wait(struct supervisor *supervisor, struct pollfd *events)
     if (poll(events, workers + 1, POLL_MILLISECONDS) < 0)
         return;
     for (size_t i = 0; i < workers; i++)
-        if (events[i].fd >= 0 && events[i].revents)
+        if (events[i].fd >= 0 && (events[i].revents || supervisor->slots[i].reaped))
             slot_read(supervisor, &supervisor->slots[i]);
 }
 

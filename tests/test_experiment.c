@@ -237,15 +237,14 @@ static const struct refused refused[] = {
 };
 enum { REFUSED = sizeof refused / sizeof refused[0] };
 
-ParameterizedTestParameters(experiment, a_mistake_is_refused_with_its_place_and_what_would_do)
+ParameterizedTestParameters(experiment, mistakes_have_their_place)
 {
     static size_t indices[REFUSED];
     index_array(indices, REFUSED);
     return cr_make_param_array(size_t, indices, REFUSED);
 }
 
-ParameterizedTest(size_t *index, experiment, a_mistake_is_refused_with_its_place_and_what_would_do, .init = folder_open,
-                  .fini = folder_close)
+ParameterizedTest(size_t *index, experiment, mistakes_have_their_place, .init = folder_open, .fini = folder_close)
 {
     char *said;
     struct experiment *experiment = load_with(refused[*index].text, NULL, &said);
@@ -603,14 +602,14 @@ static const struct set_row set_rows[] = {
 };
 enum { SET_ROWS = sizeof set_rows / sizeof set_rows[0] };
 
-ParameterizedTestParameters(experiment, an_override_follows_one_grammar)
+ParameterizedTestParameters(experiment, overrides_have_one_grammar)
 {
     static size_t indices[SET_ROWS];
     index_array(indices, SET_ROWS);
     return cr_make_param_array(size_t, indices, SET_ROWS);
 }
 
-ParameterizedTest(size_t *index, experiment, an_override_follows_one_grammar, .init = folder_open, .fini = folder_close)
+ParameterizedTest(size_t *index, experiment, overrides_have_one_grammar, .init = folder_open, .fini = folder_close)
 {
     const struct set_row *row = &set_rows[*index];
     struct experiment_options options = {.sets = row->sets, .set_count = row->sets[1] ? 2 : 1};
@@ -811,7 +810,7 @@ Test(experiment, adding_a_value_or_swapping_lines_changes_no_configuration, .ini
         variants_text("sweep:\n  parameters:\n    model.norm: [layernorm, rmsnorm]\n    model.dropout: [0, 0.1]\n");
     char *more = variants_text(
         "# c\nsweep:\n  parameters:\n    model.dropout: [0, 0.1, 0.2]\n    model.norm: [rmsnorm, layernorm]\nname: z");
-    for (char *line = strtok(two, "\n"); line; line = strtok(NULL, "\n"))
+    for (char *rest = two, *line; (line = strsep(&rest, "\n"));)
         cr_expect_not_null(strstr(more, line), "%s", line);
     free(two);
     free(more);

@@ -1,0 +1,261 @@
+/* runner inspect: what a variant is made of, what it costs and where it starts. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/bpe.h"
+#include "core/cpu.h"
+#include "core/tokenizer.h"
+#include "runner/command.h"
+#include "runner/dataset.h"
+#include "runner/experiment.h"
+#include "runner/inspect.h"
+#include "runner/json.h"
+#include "runner/safetensors.h"
+#include "runner/shadow.h"
+
+enum { CACHE_SHORT = 1024, CACHE_LONG = 4096 };
+
+/* ---- which variant, which vocabulary ---- */
+
+/* The variant of that label, the baseline when label is NULL; NULL with a message when there is none. */
+static const struct variant *variant_find(const struct experiment *experiment, const char *label)
+{
+    const char *labels[1000];
+    size_t count = 0;
+    for (size_t i = 0; i < experiment->variant_count; i++) {
+        const struct variant *variant = &experiment->variants[i];
+        if (label ? strcmp(variant->label, label) == 0 : variant->baseline)
+            return variant;
+        if (count < sizeof labels / sizeof labels[0])
+            labels[count++] = variant->label;
+    }
+    if (!label)
+        return &experiment->variants[0];
+    const char *nearest = suggest_nearest(label, labels, count);
+    message("runner inspect: no variant is called '%s'%s%s%s ('runner plan' lists them)", label,
+            nearest ? ": did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return NULL;
+}
+
+static void tell(void *context, const char *text)
+{
+    (void)context;
+    message("%s", text);
+}
+
+/* Only a char tokenizer has to read the text to know. False and err when that cannot be read. */
+static bool vocabulary_size(const struct variant *variant, int64_t *size, struct error *err)
+{
+    struct dataset dataset = {.map = NULL};
+    *size = variant->config.tokenizer.kind == TOKENIZER_BYTE ? BPE_FIRST_MERGE : variant->config.tokenizer.vocab_size;
+    if (variant->config.tokenizer.kind != TOKENIZER_CHAR)
+        return true;
+    char *cache = shadow_make("results/cache", err);
+    if (!cache)
+        return false;
+    bool good = dataset_prepare(&variant->data, &variant->config, cache, tell, NULL, &dataset, err);
+    if (good)
+        *size = tokenizer_vocab_size(dataset.tokenizer);
+    dataset_close(&dataset);
+    shadow_remove(cache);
+    return good;
+}
+
+/* ---- JSON ---- */
+
+static json_t *shape_json(int dims, const int64_t *shape)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < dims; i++)
+        json_push(list, json_integer(shape[i]));
+    return list;
+}
+
+static json_t *parts_json(const struct tensor_table *table)
+{
+    json_t *parts = json_array();
+    for (size_t i = 0; i < table->count; i++) {
+        const struct tensor *tensor = &table->tensors[i];
+        json_t *part = json_object();
+        json_put(part, "name", json_from_text(tensor->name));
+        json_put(part, "shape", shape_json(tensor->dims, tensor->shape));
+        json_put(part, "parameters", json_integer((json_int_t)tensor->count));
+        json_push(parts, part);
+    }
+    return parts;
+}
+
+static json_t *operations_json(const struct inspection *inspection)
+{
+    json_t *operations = json_array();
+    for (size_t i = 0; i < inspection->shape_count; i++) {
+        json_t *operation = json_object();
+        json_put(operation, "name", json_from_text(inspection->shapes[i].name));
+        json_put(operation, "shape", shape_json(inspection->shapes[i].dims, inspection->shapes[i].shape));
+        json_push(operations, operation);
+    }
+    return operations;
+}
+
+static void print_json(const struct experiment *experiment, const struct variant *variant,
+                       const struct inspection *inspection)
+{
+    json_t *root = json_object(), *cache = json_object();
+    json_put(root, "experiment", json_from_text(experiment->name));
+    json_put(root, "variant", json_from_text(variant->label));
+    json_put(root, "vocab_size", json_integer(inspection->vocab_size));
+    json_put(root, "parameters", json_integer((json_int_t)inspection->table->total));
+    json_put(root, "parts", parts_json(inspection->table));
+    json_put(root, "operations", inspection->walked ? operations_json(inspection) : json_null());
+    json_put(cache, "1024", json_integer((json_int_t)inspect_cache_bytes(inspection, CACHE_SHORT)));
+    json_put(cache, "4096", json_integer((json_int_t)inspect_cache_bytes(inspection, CACHE_LONG)));
+    json_put(root, "kv_cache_bytes", cache);
+    json_put(root, "flops_per_token", json_from_double(inspection->flops_per_token));
+    json_put(root, "flops_per_step", json_from_double(inspection->flops_per_step));
+    json_put(root, "memory_bytes", json_integer((json_int_t)inspection->memory));
+    json_put(root, "loss_at_start", json_from_double(inspection->start_loss));
+    json_put(root, "ln_vocab_size", json_from_double(log((double)inspection->vocab_size)));
+    json_print(root, stdout);
+    json_decref(root);
+}
+
+/* ---- text ---- */
+
+/* 3740160 as "3,740,160". Returns buf. */
+static const char *grouped(int64_t number, char buf[32])
+{
+    char digits[32];
+    size_t count = (size_t)snprintf(digits, sizeof digits, "%" PRId64, number), used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i && (count - i) % 3 == 0)
+            buf[used++] = ',';
+        buf[used++] = digits[i];
+    }
+    buf[used] = 0;
+    return buf;
+}
+
+static void print_operations(const struct inspection *inspection, int width)
+{
+    char shape[SAFETENSORS_SHAPE_TEXT];
+    printf("\n%-*s  shape\n", width, "operation");
+    for (size_t i = 0; i < inspection->shape_count; i++)
+        printf("%-*s  %s\n", width, inspection->shapes[i].name,
+               safetensors_shape_text(inspection->shapes[i].dims, inspection->shapes[i].shape, shape));
+}
+
+static void print_parts(const struct tensor_table *table, int width)
+{
+    char shape[SAFETENSORS_SHAPE_TEXT], number[32];
+    printf("\n%-*s  %-14s  %13s  %6s\n", width, "tensor", "shape", "parameters", "%");
+    for (size_t i = 0; i < table->count; i++) {
+        const struct tensor *tensor = &table->tensors[i];
+        printf("%-*s  %-14s  %13s  %6.2f\n", width, tensor->name,
+               safetensors_shape_text(tensor->dims, tensor->shape, shape), grouped((int64_t)tensor->count, number),
+               100 * (double)tensor->count / (double)table->total);
+    }
+    printf("%-*s  %-14s  %13s  %6.2f\n", width, "total", "", grouped((int64_t)table->total, number), 100.0);
+}
+
+static void print_costs(const struct inspection *inspection)
+{
+    double mebi = 1024 * 1024;
+    printf("\nKV cache of a sequence, fp32   %.2f MiB at 1,024 positions, %.2f MiB at 4,096\n",
+           inspect_cache_bytes(inspection, CACHE_SHORT) / mebi, inspect_cache_bytes(inspection, CACHE_LONG) / mebi);
+    printf("FLOPs of training              %.4g a token, %.4g a step\n", inspection->flops_per_token,
+           inspection->flops_per_step);
+    printf("memory of training, fp32       %.1f MiB\n", (double)inspection->memory / mebi);
+    if (inspection->walked)
+        printf("loss at the start              %.4f, and ln V is %.4f\n", inspection->start_loss,
+               log((double)inspection->vocab_size));
+}
+
+static void print_text(const struct experiment *experiment, const struct variant *variant,
+                       const struct inspection *inspection)
+{
+    bool asked = variant->config.tokenizer.kind == TOKENIZER_BPE;
+    int width = (int)strlen("operation");
+    char number[32];
+    for (size_t i = 0; i < inspection->table->count; i++)
+        width = (int)strlen(inspection->table->tensors[i].name) > width
+                    ? (int)strlen(inspection->table->tensors[i].name)
+                    : width;
+    printf("%s, variant %s\n", experiment->name, variant->label);
+    printf("vocabulary of %s%s\n", grouped(inspection->vocab_size, number),
+           asked ? ", as asked: a run has as many as its text gives" : "");
+    if (inspection->walked)
+        print_operations(inspection, width);
+    print_parts(inspection->table, width);
+    print_costs(inspection);
+}
+
+static void warn(const struct inspection *inspection)
+{
+    if (!inspection->walked)
+        message("note: this model is too large to be tried out here: no shapes and no loss at the start");
+    else if (inspect_start_is_off(inspection))
+        message(
+            "warning: the loss at the start is %.4f, and ln V, that of a uniform guess, is %.4f: more than %g apart. "
+            "See model.init_std",
+            inspection->start_loss, log((double)inspection->vocab_size), INSPECT_START_MARGIN);
+}
+
+static int inspect_command(const struct command *command, const struct arguments *arguments)
+{
+    (void)command;
+    struct problems problems;
+    struct experiment_options options = {.sets = NULL};
+    struct inspection inspection = {.table = NULL};
+    struct error err;
+    int64_t vocab_size;
+    int code = EXIT_USAGE;
+    blas_use_one_thread();
+    problems_init(&problems);
+    struct experiment *experiment = experiment_load(arguments->positional[0], &options, &problems);
+    problems_print(&problems, stderr);
+    const struct variant *variant =
+        experiment ? variant_find(experiment, option_text(arguments, "variant", NULL)) : NULL;
+    if (!variant)
+        goto done;
+    if (!vocabulary_size(variant, &vocab_size, &err) ||
+        !inspect_run(&variant->config, vocab_size, experiment->seeds[0], &inspection, &err)) {
+        message("runner inspect: %s", err.text);
+        goto done;
+    }
+    if (arguments->json)
+        print_json(experiment, variant, &inspection);
+    else
+        print_text(experiment, variant, &inspection);
+    warn(&inspection);
+    code = EXIT_DONE;
+done:
+    inspection_release(&inspection);
+    experiment_free(experiment);
+    problems_release(&problems);
+    return code;
+}
+
+static const struct option inspect_options[] = {
+    {.name = "variant", .kind = OPTION_TEXT, .argument = "V", .doc = "label of the variant (default: the baseline)"},
+    {.name = NULL},
+};
+
+extern const struct command command_inspect;
+const struct command command_inspect = {
+    .name = "inspect",
+    .arguments = "FILE",
+    .summary = "Take a variant apart: shapes, parameters, costs, loss at start.",
+    .help = "Shows the shape after each operation, the parameters by tensor, the bytes of a KV\n"
+            "cache, FLOPs, memory, and the loss before training beside ln V, which a sound\n"
+            "start is within 0.3 of. Nothing is trained and nothing is written.\n"
+            "\n"
+            "Example:\n"
+            "  runner inspect experiments/day2-norms.yaml --variant 'post, rmsnorm'",
+    .options = inspect_options,
+    .json = true,
+    .minimum_arguments = 1,
+    .maximum_arguments = 1,
+    .run = inspect_command,
+};

@@ -1,0 +1,380 @@
+/* The comparison table as people read it (blocks of text, or one wide table) and as programs do. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "runner/layout.h"
+#include "runner/loss_table.h"
+
+enum { LABEL_COLUMNS = 32, TROUBLES_SHOWN = 5, CELL_SIZE = 96 };
+
+static const char *const mark_texts[MARK_COUNT] = {
+    [MARK_PARAMETERS] = "parameters are more than 2 % away from the baseline's: size alone may make the difference",
+    [MARK_TOKENS] = "trained on another number of tokens than the baseline",
+    [MARK_TOKENIZER] = "another tokenizer than the baseline's: only bits_per_byte compares",
+    [MARK_HOST] = "a run and the baseline's run of the same seed were trained on different machines",
+    [MARK_KERNELS] = "a run and the baseline's run of the same seed were trained with different processors or kernels",
+    [MARK_PRECISION] = "another number format than the baseline's",
+};
+
+/* Numbers of the marks that occur, in order of first use; 0 = not used. */
+struct marks {
+    int number[MARK_COUNT];
+};
+
+static struct marks marks_number(const struct loss_table *t)
+{
+    struct marks marks = {{0}};
+    int next = 1;
+    for (int m = 0; m < MARK_COUNT; m++)
+        for (size_t r = 0; r < t->row_count && !marks.number[m]; r++)
+            if (t->rows[r].marks & 1u << m)
+                marks.number[m] = next++;
+    return marks;
+}
+
+/* " [1] [3]" for the marks among those of the mask. */
+static const char *marks_text(const struct marks *marks, const struct loss_row *row, unsigned mask, char buf[CELL_SIZE])
+{
+    size_t used = 0;
+    buf[0] = 0;
+    for (int m = 0; m < MARK_COUNT; m++)
+        if (row->marks & mask & 1u << m)
+            used += (size_t)snprintf(buf + used, CELL_SIZE - used, " [%d]", marks->number[m]);
+    return buf;
+}
+
+enum {
+    OF_PARAMETERS = 1u << MARK_PARAMETERS,
+    OF_TOKENS = 1u << MARK_TOKENS,
+    OF_VARIANT = (1u << MARK_COUNT) - 1 - OF_PARAMETERS - OF_TOKENS,
+};
+
+/* ---- cells ---- */
+
+/* Four decimals for losses; fewer where the numbers are large. */
+static const char *number_text(double value, char buf[CELL_SIZE])
+{
+    if (!isfinite(value))
+        snprintf(buf, CELL_SIZE, "n/a");
+    else
+        snprintf(buf, CELL_SIZE, "%.*f", fabs(value) < 100 ? 4 : fabs(value) < 10000 ? 2 : 0, value);
+    return buf;
+}
+
+static void number_cell(struct table *table, double value)
+{
+    char buf[CELL_SIZE];
+    table_shown(table, value, number_text(value, buf));
+}
+
+static void signed_cell(struct table *table, double value)
+{
+    char buf[CELL_SIZE] = "+";
+    number_text(value, value >= 0 ? buf + 1 : buf);
+    table_shown(table, value, buf);
+}
+
+static void interval_cell(struct table *table, const struct loss_row *row)
+{
+    char low[CELL_SIZE], high[CELL_SIZE];
+    if (!isfinite(row->ci_low))
+        table_absent(table, row->baseline ? "" : "n/a");
+    else
+        table_textf(table, "[%s, %s]", number_text(row->ci_low, low), number_text(row->ci_high, high));
+}
+
+static void p_cell(struct table *table, double p)
+{
+    char buf[CELL_SIZE];
+    table_shown(table, p, isfinite(p) && p < 0.0001 ? "<0.0001" : number_text(p, buf));
+}
+
+static void parameters_cell(struct table *table, const struct loss_table *t, const struct loss_row *row,
+                            const struct marks *marks)
+{
+    char count[32], mark[CELL_SIZE], percent[CELL_SIZE] = "";
+    double base = (double)t->baseline_parameters;
+    if (base > 0 && !row->baseline)
+        snprintf(percent, sizeof percent, " (%+.1f %%)", 100 * ((double)row->parameters - base) / base);
+    table_textf(table, "%s%s%s", format_count(row->parameters, count), percent,
+                marks_text(marks, row, OF_PARAMETERS, mark));
+}
+
+static void tokens_cell(struct table *table, const struct loss_row *row, const struct marks *marks)
+{
+    char count[32], mark[CELL_SIZE];
+    if (row->tokens)
+        table_textf(table, "%s%s", format_count(row->tokens, count), marks_text(marks, row, OF_TOKENS, mark));
+    else
+        table_absent(table, "-");
+}
+
+/* "2 of 3, 1 diverged" */
+static void seeds_cell(struct table *table, const struct loss_row *row)
+{
+    const struct {
+        int64_t count;
+        const char *word;
+    } others[] = {{row->n_diverged, "diverged"},
+                  {row->n_failed, "failed"},
+                  {row->n_interrupted, "interrupted"},
+                  {row->n_running, "running"},
+                  {row->n_queued, "queued"}};
+    char buf[160];
+    size_t used = (size_t)snprintf(buf, sizeof buf, "%" PRId64 " of %" PRId64, row->n, row->n_planned);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i].count)
+            used +=
+                (size_t)snprintf(buf + used, sizeof buf - used, ", %" PRId64 " %s", others[i].count, others[i].word);
+    table_text(table, buf);
+}
+
+/* A long label is cut, and told apart by its row: "a very long lab... #3". */
+static void label_cell(struct table *table, const struct loss_row *row, size_t number, const struct marks *marks,
+                       bool cut)
+{
+    char mark[CELL_SIZE];
+    marks_text(marks, row, OF_VARIANT, mark);
+    if (!cut || layout_columns(row->variant) <= LABEL_COLUMNS) {
+        table_textf(table, "%s%s", row->variant, mark);
+        return;
+    }
+    size_t bytes = strlen(row->variant);
+    char *label = memory_copy_text(row->variant);
+    while (bytes && (layout_columns(label) > LABEL_COLUMNS - 8 || (label[bytes] & 0xc0) == 0x80))
+        label[--bytes] = 0;
+    table_textf(table, "%s... #%zu%s", label, number + 1, mark);
+    memory_free(label);
+}
+
+/* ---- blocks ---- */
+
+static void notes_add(struct table *table, const struct loss_table *t, const struct marks *marks)
+{
+    for (int number = 1; number <= MARK_COUNT; number++)
+        for (int m = 0; m < MARK_COUNT; m++)
+            if (marks->number[m] == number)
+                table_note(table, "[%d] %s", number, mark_texts[m]);
+    for (size_t i = 0; i < t->trouble_count && i < TROUBLES_SHOWN; i++)
+        table_note(table, "%s", t->troubles[i]);
+    if (t->trouble_count > TROUBLES_SHOWN)
+        table_note(table, "and %zu more: the view runs has their reasons", t->trouble_count - TROUBLES_SHOWN);
+    if (t->baseline_parameters == 0 && t->row_count)
+        table_note(table, "The baseline is not among these runs: there is nothing to compare with.");
+}
+
+static const char *direction_text(const struct loss_table *t)
+{
+    static const char *const lower[] = {"loss", "bits_per_byte", "perplexity"};
+    for (size_t i = 0; i < sizeof lower / sizeof lower[0]; i++)
+        if (strcmp(t->metric, lower[i]) == 0)
+            return "; lower is better";
+    return "";
+}
+
+static void value_columns(struct table *table)
+{
+    table_column(table, "parameters", TABLE_RIGHT);
+    table_column(table, "tokens", TABLE_RIGHT);
+    table_column(table, "mean", TABLE_RIGHT);
+    table_column(table, "sd", TABLE_RIGHT);
+    table_column(table, "spread", TABLE_RIGHT);
+    table_column(table, "seeds", TABLE_LEFT);
+}
+
+static void value_cells(struct table *table, const struct loss_table *t, const struct loss_row *row,
+                        const struct marks *marks)
+{
+    parameters_cell(table, t, row, marks);
+    tokens_cell(table, row, marks);
+    number_cell(table, row->mean);
+    number_cell(table, row->sd);
+    number_cell(table, row->spread);
+    seeds_cell(table, row);
+}
+
+static void comparison_columns(struct table *table, const struct loss_table *t)
+{
+    char heading[64];
+    snprintf(heading, sizeof heading, "%g %% interval", 100 * (1 - t->alpha));
+    table_column(table, "delta", TABLE_RIGHT);
+    table_column(table, heading, TABLE_RIGHT);
+    table_column(table, "p_holm", TABLE_RIGHT);
+    table_column(table, "mde", TABLE_RIGHT);
+    table_column(table, "verdict", TABLE_LEFT);
+}
+
+static void comparison_cells(struct table *table, const struct loss_row *row)
+{
+    if (row->baseline) {
+        for (int i = 0; i < 4; i++)
+            table_absent(table, "");
+        table_absent(table, "baseline");
+        return;
+    }
+    signed_cell(table, row->delta);
+    interval_cell(table, row);
+    p_cell(table, row->p_holm);
+    number_cell(table, row->mde);
+    table_text(table, row->verdict);
+}
+
+static void value_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
+{
+    struct table *table = table_create();
+    table_caption(table, "%s: %s on %s at last step%s", t->experiment, t->metric, t->split, direction_text(t));
+    table_column(table, "variant", TABLE_LEFT);
+    value_columns(table);
+    for (size_t r = 0; r < t->row_count; r++) {
+        label_cell(table, &t->rows[r], r, marks, true);
+        value_cells(table, t, &t->rows[r], marks);
+    }
+    table_write(table, TABLE_TEXT, width, out);
+    table_free(table);
+}
+
+static void comparison_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
+{
+    struct table *table = table_create();
+    table_caption(table, "Against the baseline, paired by seed; margin %g, alpha %g", t->margin, t->alpha);
+    table_column(table, "variant", TABLE_LEFT);
+    comparison_columns(table, t);
+    for (size_t r = 0; r < t->row_count; r++) {
+        if (t->rows[r].baseline)
+            continue;
+        label_cell(table, &t->rows[r], r, marks, true);
+        comparison_cells(table, &t->rows[r]);
+    }
+    if (table_row_count(table) && t->baseline_parameters) {
+        fputc('\n', out);
+        table_write(table, TABLE_TEXT, width, out);
+    }
+    table_free(table);
+}
+
+static void changes_block(const struct loss_table *t, int width, FILE *out)
+{
+    static const struct marks none;
+    struct loss_row plain;
+    struct table *table = table_create();
+    table_column(table, "variant", TABLE_LEFT);
+    table_column(table, "changed settings", TABLE_LEFT);
+    for (size_t r = 0; r < t->row_count; r++) {
+        plain = t->rows[r];
+        plain.marks = 0;
+        label_cell(table, &plain, r, &none, true);
+        bool cut = layout_columns(plain.variant) > LABEL_COLUMNS;
+        table_textf(table, "%s%s%s%s", plain.changes, !*plain.changes && !cut ? "none" : "", cut ? " - labelled " : "",
+                    cut ? plain.variant : "");
+    }
+    struct marks marks = marks_number(t);
+    notes_add(table, t, &marks);
+    fputc('\n', out);
+    table_write(table, TABLE_TEXT, width, out);
+    table_free(table);
+}
+
+static void write_wide(const struct loss_table *t, enum table_format format, FILE *out)
+{
+    struct table *table = table_create();
+    struct marks marks = marks_number(t);
+    table_caption(table, "%s: %s on %s at last step%s. Paired by seed; margin %g, alpha %g.", t->experiment, t->metric,
+                  t->split, direction_text(t), t->margin, t->alpha);
+    table_column(table, "variant", TABLE_LEFT);
+    table_column(table, "changed settings", TABLE_LEFT);
+    value_columns(table);
+    comparison_columns(table, t);
+    for (size_t r = 0; r < t->row_count; r++) {
+        label_cell(table, &t->rows[r], r, &marks, false);
+        table_text(table, t->rows[r].changes);
+        value_cells(table, t, &t->rows[r], &marks);
+        comparison_cells(table, &t->rows[r]);
+    }
+    notes_add(table, t, &marks);
+    table_write(table, format, 0, out);
+    table_free(table);
+}
+
+/* ---- programs ---- */
+
+static const char *const mark_names[MARK_COUNT] = {"parameters", "tokens", "tokenizer", "host", "kernels", "precision"};
+
+/* The columns of the JSON contract; CSV has a few more at its end. */
+static struct table *data_table(const struct loss_table *t, bool more)
+{
+    static const char *const names[] = {"variant", "parameters", "n",      "n_planned", "n_diverged",
+                                        "mean",    "sd",         "spread", "delta",     "ci_low",
+                                        "ci_high", "p",          "p_holm", "mde",       "verdict"};
+    struct table *table = table_create();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        table_column(table, names[i], TABLE_LEFT);
+    if (more) {
+        table_column(table, "tokens", TABLE_LEFT);
+        table_column(table, "changes", TABLE_LEFT);
+        table_column(table, "marks", TABLE_LEFT);
+    }
+    for (size_t r = 0; r < t->row_count; r++) {
+        const struct loss_row *row = &t->rows[r];
+        const double numbers[] = {row->mean,    row->sd, row->spread, row->delta, row->ci_low,
+                                  row->ci_high, row->p,  row->p_holm, row->mde};
+        table_text(table, row->variant);
+        table_integer(table, row->parameters);
+        table_integer(table, row->n);
+        table_integer(table, row->n_planned);
+        table_integer(table, row->n_diverged);
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+            table_number(table, numbers[i], "%g");
+        table_text(table, row->verdict);
+        if (!more)
+            continue;
+        if (row->tokens)
+            table_integer(table, row->tokens);
+        else
+            table_absent(table, "");
+        table_text(table, row->changes);
+        char marks[128] = "";
+        size_t used = 0;
+        for (int m = 0; m < MARK_COUNT; m++)
+            if (row->marks & 1u << m)
+                used += (size_t)snprintf(marks + used, sizeof marks - used, "%s%s", used ? " " : "", mark_names[m]);
+        table_text(table, marks);
+    }
+    return table;
+}
+
+static void write_json(const struct loss_table *t, FILE *out)
+{
+    struct table *rows = data_table(t, false);
+    json_t *root = json_object();
+    json_put(root, "experiment", json_from_text(t->experiment));
+    json_put(root, "metric", json_from_text(t->metric));
+    json_put(root, "split", json_from_text(t->split));
+    json_put(root, "rows", table_json(rows));
+    json_print(root, out);
+    json_decref(root);
+    table_free(rows);
+}
+
+void loss_table_write(const struct loss_table *table, enum table_format format, int width, FILE *out)
+{
+    struct marks marks = marks_number(table);
+    switch (format) {
+    case TABLE_TEXT:
+        value_block(table, &marks, width, out);
+        comparison_block(table, &marks, width, out);
+        changes_block(table, width, out);
+        break;
+    case TABLE_MD:
+    case TABLE_LATEX: write_wide(table, format, out); break;
+    case TABLE_JSON: write_json(table, out); break;
+    case TABLE_CSV: {
+        struct table *rows = data_table(table, true);
+        table_write(rows, TABLE_CSV, 0, out);
+        table_free(rows);
+        break;
+    }
+    }
+}

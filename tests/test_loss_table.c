@@ -1,0 +1,215 @@
+/* The comparison table, from databases with known numbers. */
+#include "runner/loss_table.h"
+
+#include "tests/database_case.h"
+
+static const char *table_of(struct fixture *f, const char *experiment, const char *metric, const char *split,
+                            enum table_format format)
+{
+    static char text[8192];
+    struct error err;
+    char *chosen_metric, *chosen_split;
+    sqlite3 *db = database_handle(f->db);
+    int64_t id = database_find_experiment(db, experiment, &err);
+    cr_assert(id, "%s", err.text);
+    cr_assert(loss_table_choose(db, id, metric, split, &chosen_metric, &chosen_split, &err), "%s", err.text);
+    struct loss_table *table = loss_table_read(db, id, chosen_metric, chosen_split, &err);
+    cr_assert(table, "%s", err.text);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    loss_table_write(table, format, 100, out);
+    fclose(out);
+    loss_table_free(table);
+    memory_free(chosen_metric);
+    memory_free(chosen_split);
+    return text;
+}
+
+static void shows(const char *text, const char *want)
+{
+    cr_assert(strcmp(text, want) == 0, "got\n%s\nexpected\n%s", text, want);
+}
+
+/* baseline 2.10 2.14 2.12; rmsnorm 2.00 2.02 and a third that diverged: two pairs, -0.10 and -0.12: delta -0.11, sd
+ * 0.0141, t(0.975, 1) = 12.706, half width 0.1271; p = 1 - 2/pi atan(11) = 0.0577; swiglu never began. */
+static struct sweep *sweep_half(struct fixture *f)
+{
+    static const char *const labels[] = {"baseline", "rmsnorm", "swiglu"};
+    struct sweep *sweep = sweep_make("quick", labels, 3, three_seeds, 3, "a");
+    fixture_open(f);
+    freeze(f->db, sweep);
+    const double bits[] = {2.10, 2.14, 2.12, 2.00, 2.02, 0};
+    for (size_t r = 0; r < 6; r++)
+        run_through(f->db, sweep->runs[r].key, bits[r], r == 5 ? RUN_DIVERGED : RUN_FINISHED);
+    return sweep;
+}
+
+Test(loss_table, text_says_what_is_known_and_what_is_not)
+{
+    struct fixture f;
+    struct sweep *sweep = sweep_half(&f);
+    shows(table_of(&f, "quick", NULL, NULL, TABLE_TEXT),
+          "quick: bits_per_byte on validation at last step; lower is better\n"
+          "variant          parameters  tokens    mean      sd  spread  seeds\n"
+          "-------------------------------------------------------------------------------\n"
+          "baseline              1,000   4,096  2.1200  0.0200  0.0400  3 of 3\n"
+          "rmsnorm   900 (-10.0 %) [1]   4,096  2.0100  0.0141  0.0200  2 of 3, 1 diverged\n"
+          "swiglu    900 (-10.0 %) [1]       -     n/a     n/a     n/a  0 of 3, 3 queued\n"
+          "\n"
+          "Against the baseline, paired by seed; margin 0.01, alpha 0.05\n"
+          "variant    delta      95 % interval  p_holm     mde  verdict\n"
+          "----------------------------------------------------------------------------------\n"
+          "rmsnorm  -0.1100  [-0.2371, 0.0171]  0.0577  0.1408  not separated (3 seeds would)\n"
+          "swiglu       n/a                n/a     n/a     n/a  n/a\n"
+          "\n"
+          "variant   changed settings\n"
+          "--------------------------\n"
+          "baseline  none\n"
+          "rmsnorm   norm=rmsnorm\n"
+          "swiglu    norm=swiglu\n"
+          "[1] parameters are more than 2 % away from the baseline's: size alone may make the difference\n"
+          "rmsnorm, seed 3: diverged: loss is nan at step 3\n");
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(loss_table, json_is_that_of_the_contract)
+{
+    struct fixture f;
+    struct sweep *sweep = sweep_half(&f);
+    json_error_t error;
+    json_t *root = json_loads(table_of(&f, "quick", NULL, NULL, TABLE_JSON), 0, &error);
+    cr_assert(root, "%s", error.text);
+    cr_assert_eq(json_object_size(root), 4);
+    cr_assert_str_eq(json_string_value(json_object_get(root, "split")), "validation");
+    json_t *rows = json_object_get(root, "rows"), *row = json_array_get(rows, 1);
+    static const char *const keys[] = {"variant", "parameters", "n",      "n_planned", "n_diverged",
+                                       "mean",    "sd",         "spread", "delta",     "ci_low",
+                                       "ci_high", "p",          "p_holm", "mde",       "verdict"};
+    cr_assert_eq(json_array_size(rows), 3);
+    cr_assert_eq(json_object_size(row), sizeof keys / sizeof keys[0]);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        cr_assert(json_object_get(row, keys[i]), "no %s", keys[i]);
+    cr_assert_eq(json_integer_value(json_object_get(row, "n_diverged")), 1);
+    cr_assert(fabs(json_real_value(json_object_get(row, "mean")) - 2.01) < 1e-12);
+    cr_assert(json_is_null(json_object_get(json_array_get(rows, 0), "delta")));
+    cr_assert(json_is_null(json_object_get(json_array_get(rows, 2), "mean")));
+    json_decref(root);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(loss_table, csv_and_markdown_have_a_row_for_each_variant)
+{
+    struct fixture f;
+    struct sweep *sweep = sweep_half(&f);
+    const char *csv = table_of(&f, "quick", "loss", "train", TABLE_CSV);
+    cr_assert(strstr(csv, "variant,parameters,n,n_planned,n_diverged,mean,sd,spread,delta,ci_low,ci_high,p,p_holm,mde,"
+                          "verdict,tokens,changes,marks\n") == csv,
+              "%s", csv);
+    cr_assert(strstr(csv, "\nswiglu,900,0,3,0,,,,,,,,,,n/a,,norm=swiglu,parameters\n"), "%s", csv);
+    const char *md = table_of(&f, "quick", NULL, NULL, TABLE_MD);
+    cr_assert(strstr(md, "| rmsnorm | norm=rmsnorm | 900 (-10.0 %) \\[1\\] | 4,096 | 2.0100 |"), "%s", md);
+    cr_assert(strstr(table_of(&f, "quick", NULL, NULL, TABLE_LATEX), "rmsnorm & norm=rmsnorm & 900 (-10.0 \\%)"));
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(loss_table, one_seed_is_not_applicable)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct sweep *sweep = sweep_make("quick", two_labels, 2, three_seeds, 1, "a");
+    freeze(f.db, sweep);
+    run_through(f.db, sweep->runs[0].key, 2.0, RUN_FINISHED);
+    run_through(f.db, sweep->runs[1].key, 2.5, RUN_FINISHED);
+    const char *text = table_of(&f, "quick", NULL, NULL, TABLE_TEXT);
+    cr_assert(strstr(text, "4,096  2.5000  n/a     n/a  1 of 1\n"), "%s", text);
+    cr_assert(strstr(text, "rmsnorm  +0.5000            n/a     n/a  n/a  n/a\n"), "%s", text);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+static void choice_refused(struct fixture *f, const char *metric, const char *split, const char *part)
+{
+    struct error err;
+    char *chosen_metric, *chosen_split;
+    int64_t id = database_find_experiment(database_handle(f->db), "quick", &err);
+    cr_assert_not(loss_table_choose(database_handle(f->db), id, metric, split, &chosen_metric, &chosen_split, &err));
+    cr_assert(strstr(err.text, part), "%s", err.text);
+    memory_free(chosen_metric);
+    memory_free(chosen_split);
+}
+
+Test(loss_table, what_is_not_there_is_refused_with_what_is)
+{
+    struct fixture f;
+    struct sweep *sweep = sweep_half(&f);
+    struct error err;
+    choice_refused(&f, "bits_per_bite", NULL, "did you mean 'bits_per_byte'");
+    choice_refused(&f, NULL, "validaton", "did you mean 'validation'");
+    choice_refused(&f, "accuracy", NULL,
+                   "this experiment has bits_per_byte (validation), loss (validation), perplexity (validation), loss "
+                   "(train)");
+    choice_refused(&f, "bits_per_byte", "train", "there is no metric 'bits_per_byte' in split 'train'");
+    cr_assert_eq(database_find_experiment(database_handle(f.db), "quik", &err), 0);
+    cr_assert_str_eq(err.text, "there is no experiment 'quik' in the database: did you mean 'quick'?");
+    cr_assert(strstr(table_of(&f, "quick", NULL, "train", TABLE_TEXT), "quick: loss on train at last step"));
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(loss_table, a_sweep_that_has_not_begun_is_a_table_of_plans)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct sweep *sweep = sweep_small("quick", "a");
+    freeze(f.db, sweep);
+    const char *text = table_of(&f, "quick", NULL, NULL, TABLE_TEXT);
+    cr_assert(strstr(text, "0 of 3, 3 queued"), "%s", text);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(loss_table, long_labels_are_cut_and_kept_apart)
+{
+    struct fixture f;
+    fixture_open(&f);
+    static const char *const labels[] = {
+        "baseline", "learning rate 0.0010001 and everything else the same as it was",
+        "learning rate 0.0010001 and everything else the same as it is \xc3\xa9\xc3\xa9\xc3\xa9"};
+    struct sweep *sweep = sweep_make("quick", labels, 3, three_seeds, 1, "a");
+    freeze(f.db, sweep);
+    const char *text = table_of(&f, "quick", NULL, NULL, TABLE_TEXT);
+    cr_assert(strstr(text, "learning rate 0.0010001 ... #2"), "%s", text);
+    cr_assert(strstr(text, "learning rate 0.0010001 ... #3"), "%s", text);
+    cr_assert(strstr(text, "as it was\n"), "%s", text);
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+        cr_assert(strchr(line, '\n') - line <= 110, "%.200s", line); /* 100 columns, some characters of two bytes */
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+/* Hosts and tokens of the same seed differ: said, since the pairs then differ in more than the variant. */
+Test(loss_table, runs_that_do_not_compare_as_they_stand_are_marked)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_make("quick", two_labels, 2, three_seeds, 2, "a");
+    freeze(f.db, sweep);
+    for (size_t r = 0; r < 4; r++)
+        run_through(f.db, sweep->runs[r].key, 2.0 + (double)r, RUN_FINISHED);
+    cr_assert(sql_script(database_handle(f.db),
+                         "update run set host = 'other', kernels = 'v4' where id = 4;"
+                         "update step set tokens = 99 where run = 3 and step = 3",
+                         &err));
+    const char *text = table_of(&f, "quick", NULL, NULL, TABLE_TEXT);
+    cr_assert(strstr(text, "rmsnorm [3] [4]"), "%s", text);
+    cr_assert(strstr(text, "[2] trained on another number of tokens"), "%s", text);
+    cr_assert(strstr(text, "[3] a run and the baseline's run of the same seed were trained on different machines"),
+              "%s", text);
+    cr_assert(strstr(text, "[4] a run and the baseline's run of the same seed were trained with different processors"),
+              "%s", text);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}

@@ -1,0 +1,286 @@
+/* The supervisor against workers that end in every way: shell scripts that send prepared records. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/database.h"
+#include "runner/experiment.h"
+#include "runner/record.h"
+#include "runner/signals.h"
+#include "runner/supervisor.h"
+
+enum { RUNS = 8 };
+
+static char folder[64];
+
+static const char *inside(const char *name)
+{
+    static char paths[8][160];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static void folder_empty(const char *path)
+{
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        char name[512];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        if (unlink(name) != 0)
+            folder_empty(name);
+    }
+    if (directory)
+        closedir(directory);
+    rmdir(path);
+}
+
+static void folder_begin(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/test-supervisor-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void folder_end(void)
+{
+    folder_empty(folder);
+}
+
+TestSuite(supervisor, .init = folder_begin, .fini = folder_end, .timeout = 60);
+
+/* One variant, seeds 1 to RUNS, a byte tokenizer and no text: the workers here need none. */
+static struct sweep *sweep_make(size_t runs)
+{
+    struct sweep *sweep = memory_alloc(1, sizeof *sweep);
+    struct experiment *experiment = memory_alloc(1, sizeof *experiment);
+    struct variant *variant = memory_alloc(1, sizeof *variant);
+    struct dataset *dataset = memory_alloc(1, sizeof *dataset);
+    struct error err = {0};
+    *experiment =
+        (struct experiment){.path = memory_copy_text("test.yaml"),
+                            .name = memory_copy_text("test"),
+                            .description = memory_copy_text(""),
+                            .question = memory_copy_text(""),
+                            .text = memory_copy_text("name: test\n"),
+                            .variants = variant,
+                            .variant_count = 1,
+                            .seeds = memory_alloc(runs, sizeof *experiment->seeds),
+                            .seed_count = runs,
+                            .compare = {memory_copy_text("bits_per_byte"), memory_copy_text("validation"), 0.01, 0.05}};
+    variant->label = memory_copy_text("base");
+    variant->baseline = true;
+    config_init(&variant->config);
+    variant->config.tokenizer.kind = TOKENIZER_BYTE;
+    variant->config.training.steps = 2;
+    snprintf(dataset->path, sizeof dataset->path, "%s", inside("none.tokens"));
+    memset(dataset->corpus_hash, 'a', 64);
+    memset(dataset->tokenizer_hash, 'b', 64);
+    struct text text = {"abc", 3};
+    dataset->tokenizer = tokenizer_train(&variant->config.tokenizer, &text, 1, &err);
+    cr_assert_not_null(dataset->tokenizer, "%s", err.text);
+    dataset->tokenizer_image = tokenizer_save(dataset->tokenizer, &dataset->tokenizer_image_size);
+    *sweep = (struct sweep){.experiment = experiment,
+                            .datasets = dataset,
+                            .dataset_count = 1,
+                            .runs = memory_alloc(runs, sizeof *sweep->runs),
+                            .run_count = runs};
+    for (size_t i = 0; i < runs; i++) {
+        struct run *run = &sweep->runs[i];
+        experiment->seeds[i] = run->seed = (int64_t)i + 1;
+        run->parameters = 1000;
+        run->flops_per_token = 6000;
+        run->config_json = config_json(&variant->config, true);
+        run_key_make(&variant->config, run->seed, dataset->corpus_hash, dataset->tokenizer_hash, run->key);
+    }
+    return sweep;
+}
+
+static void records_write(const char *name, enum record_kind last, const void *payload, size_t size)
+{
+    int fd = open(inside(name), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    struct record_start start;
+    struct step_record steps[] = {{.step = 0, .tokens = 8, .loss = 5, .grad_norm = 1, .learning_rate = 1e-3},
+                                  {.step = 1, .tokens = 16, .loss = 4, .grad_norm = 1, .learning_rate = 1e-3}};
+    struct evaluation_row row = {.step = 2, .tokens = 16, .split = "validation"};
+    memset(&start, 0, sizeof start);
+    snprintf(start.environment.host, sizeof start.environment.host, "here");
+    row.record = (struct evaluation_record){
+        .blocks = 1, .tokens = 8, .bytes = 8, .loss = 4, .bits_per_byte = 2, .perplexity = 54};
+    cr_assert(fd >= 0 && record_write_start(fd, &start, NULL, NULL));
+    for (int i = 0; i < 2; i++)
+        cr_assert(record_write(fd, RECORD_STEP, &steps[i], sizeof steps[i]));
+    cr_assert(record_write(fd, RECORD_EVALUATION, &row, sizeof row));
+    cr_assert(record_write(fd, last, payload, size));
+    close(fd);
+}
+
+struct world {
+    struct sweep *sweep;
+    struct database *database;
+    struct supervisor_outcome outcome;
+    struct error err;
+    bool ok;
+};
+
+/* Each worker is the script, with the number of its seed as $1 and the test's folder as $2. */
+static struct world world_run(const char *script, size_t runs, size_t workers)
+{
+    struct world world = {.sweep = sweep_make(runs)};
+    char whole[4096];
+    snprintf(whole, sizeof whole, "seed=$(sed 's/.*\"seed\":\\([0-9]*\\).*/\\1/'); cd %s; %s", folder, script);
+    const char *const command[] = {"/bin/sh", "-c", whole, NULL};
+    bool wanted[RUNS] = {true, true, true, true, true, true, true, true};
+    world.database = database_open(inside("results.db"), NULL, &world.err);
+    cr_assert_not_null(world.database, "%s", world.err.text);
+    cr_assert(database_freeze(world.database, world.sweep, &world.err), "%s", world.err.text);
+    int signals = signals_open(&world.err);
+    cr_assert_geq(signals, 0);
+    char checkpoints[160], logs[160];
+    snprintf(checkpoints, sizeof checkpoints, "%s", inside("checkpoints"));
+    snprintf(logs, sizeof logs, "%s", inside("logs"));
+    struct supervisor_options options = {.workers = workers,
+                                         .checkpoint_folder = checkpoints,
+                                         .log_folder = logs,
+                                         .command = command,
+                                         .signals = signals};
+    world.ok = supervise(world.database, world.sweep, wanted, &options, &world.outcome, &world.err);
+    signals_close(signals);
+    return world;
+}
+
+static void expect_state(struct world *world, size_t run, enum run_state state, const char *reason)
+{
+    char got[256] = "";
+    struct error err = {0};
+    cr_assert(database_flush(world->database, 10, &err), "%s", err.text);
+    enum run_state found =
+        database_run_state(database_handle(world->database), world->sweep->runs[run].key, NULL, got, sizeof got);
+    cr_assert_eq(found, state, "run %zu is %s, expected %s (%s)", run, run_state_name(found), run_state_name(state),
+                 got);
+    if (reason)
+        cr_assert_not_null(strstr(got, reason), "run %zu: reason \"%s\", expected \"%s\"", run, got, reason);
+}
+
+static void world_end(struct world *world)
+{
+    struct error err = {0};
+    cr_assert(database_close(world->database, &err), "%s", err.text);
+    sweep_free(world->sweep);
+}
+
+Test(supervisor, a_worker_that_ends_badly_costs_its_own_run_and_the_reason_is_kept)
+{
+    int64_t steps = 2;
+    struct record_diverged diverged = {.step = 1, .reason = "loss is nan"};
+    records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    records_write("diverged", RECORD_DIVERGED, &diverged, sizeof diverged);
+    records_write("checkpointed", RECORD_CHECKPOINT, &steps, sizeof steps);
+    struct world world = world_run("case $seed in"
+                                   " 1|8) cat finished;;"
+                                   " 2) cat checkpointed; kill -9 $$;;"
+                                   " 3) echo the cause of it >&2; exit 7;;"
+                                   " 4) cat checkpointed; echo nonsense that is long enough; sleep 50;;"
+                                   " 5) cat diverged;;"
+                                   " 6) cat checkpointed;;"
+                                   " 7) head -c 100 finished; exit 75;;"
+                                   "esac",
+                                   RUNS, 3);
+    cr_assert(world.ok, "%s", world.err.text);
+    expect_state(&world, 0, RUN_FINISHED, NULL);
+    expect_state(&world, 1, RUN_FAILED, "killed by signal 9 (Killed), perhaps because memory ran out");
+    expect_state(&world, 2, RUN_FAILED, "exit code 7");
+    expect_state(&world, 3, RUN_FAILED, "its worker sent a record of");
+    expect_state(&world, 4, RUN_DIVERGED, "loss is nan at step 1");
+    expect_state(&world, 5, RUN_FAILED, "without its last record");
+    expect_state(&world, 6, RUN_INTERRUPTED, NULL);
+    expect_state(&world, 7, RUN_FINISHED, NULL);
+    cr_assert_eq(world.outcome.finished, 2);
+    cr_assert_eq(world.outcome.failed, 4);
+    cr_assert_eq(world.outcome.diverged, 1);
+    cr_assert_eq(world.outcome.interrupted, 1);
+    world_end(&world);
+}
+
+Test(supervisor, the_curve_of_a_run_arrives_whole)
+{
+    int64_t steps = 2;
+    records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    struct world world = world_run("cat finished", 2, 1);
+    struct error err = {0};
+    cr_assert(database_flush(world.database, 10, &err), "%s", err.text);
+    sqlite3_stmt *query;
+    cr_assert_eq(sqlite3_prepare_v2(database_handle(world.database),
+                                    "select count(*), min(value) from curves where split = 'train' and metric = 'loss'",
+                                    -1, &query, NULL),
+                 SQLITE_OK);
+    cr_assert_eq(sqlite3_step(query), SQLITE_ROW);
+    cr_assert_eq(sqlite3_column_int(query, 0), 4);
+    cr_assert_eq(sqlite3_column_double(query, 1), 4.0);
+    sqlite3_finalize(query);
+    world_end(&world);
+}
+
+Test(supervisor, the_first_signal_asks_workers_to_stop_and_starts_no_more)
+{
+    struct world world = world_run("trap 'exit 75' TERM; kill -INT $PPID; while :; do sleep 0.05; done", 3, 1);
+    cr_assert(world.ok, "%s", world.err.text);
+    cr_assert_eq(world.outcome.stop_signal, SIGINT);
+    cr_assert_not(world.outcome.killed);
+    expect_state(&world, 0, RUN_INTERRUPTED, NULL);
+    expect_state(&world, 1, RUN_QUEUED, NULL);
+    world_end(&world);
+}
+
+Test(supervisor, the_second_signal_kills_and_the_run_stays_resumable)
+{
+    struct world world =
+        world_run("trap '' TERM; kill -HUP $PPID; sleep 0.2; kill -INT $PPID; while :; do sleep 0.05; done", 2, 1);
+    cr_assert(world.ok, "%s", world.err.text);
+    cr_assert_eq(world.outcome.stop_signal, SIGHUP);
+    cr_assert(world.outcome.killed);
+    expect_state(&world, 0, RUN_INTERRUPTED, "killed by signal 9");
+    world_end(&world);
+}
+
+Test(supervisor, a_full_disk_stops_the_sweep_and_names_itself)
+{
+    static const char text[] = "cannot write 'x': No space left on device";
+    records_write("full", RECORD_ENVIRONMENT, text, sizeof text - 1);
+    struct world world = world_run("cat full; exit 3", 3, 1);
+    cr_assert_not(world.ok);
+    cr_assert_str_eq(world.err.text, text);
+    expect_state(&world, 0, RUN_INTERRUPTED, "No space left");
+    expect_state(&world, 1, RUN_QUEUED, NULL);
+    world_end(&world);
+}
+
+Test(supervisor, a_child_of_a_worker_that_holds_its_pipe_does_not_hold_the_sweep)
+{
+    int64_t steps = 2;
+    records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    struct world world = world_run("cat finished; sleep 300 2>/dev/null & echo $! > pid", 1, 1);
+    cr_assert(world.ok, "%s", world.err.text);
+    expect_state(&world, 0, RUN_FINISHED, NULL);
+    FILE *file = fopen(inside("pid"), "r");
+    int pid = 0;
+    cr_assert(file && fscanf(file, "%d", &pid) == 1);
+    fclose(file);
+    kill(pid, SIGKILL);
+    world_end(&world);
+}
+
+Test(supervisor, cores_are_counted_and_at_least_one)
+{
+    cr_assert_geq(supervisor_cores(), 1);
+}

@@ -1,0 +1,163 @@
+/* A sweep: runs with keys, sizes and data. */
+#include "runner/sweep.h"
+
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/memory.h"
+#include "runner/file.h"
+
+static char folder[64];
+
+static void folder_open(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/runner-sweep-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)status, (void)kind, (void)where;
+    return remove(path);
+}
+
+static void folder_close(void)
+{
+    cr_assert_eq(nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void file_put(const char *name, const char *text)
+{
+    struct error err;
+    char *path = path_join(folder, name);
+    cr_assert(file_write(path, text, strlen(text), &err), "%s", err.text);
+    memory_free(path);
+}
+
+/* A few thousand bytes of words that come back. */
+static void corpus_put(const char *name, char first)
+{
+    char text[8192];
+    size_t used = 0;
+    for (int i = 0; used < sizeof text - 32; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "%c%d word %d of line\n", first, i * 7919 % 1000, i % 13);
+    file_put(name, text);
+}
+
+/* Problems are joined in `said` when it is not NULL. */
+static struct sweep *resolve(const char *text, struct problems *problems)
+{
+    char *path = path_join(folder, "f.yaml"), *cache = path_join(folder, "cache");
+    file_put("f.yaml", text);
+    problems_init(problems);
+    struct experiment *experiment = experiment_load(path, NULL, problems);
+    cr_assert_not_null(experiment, "%s", problems->count ? problems->items[0].text : "");
+    struct sweep *sweep = sweep_resolve(experiment, cache, problems);
+    memory_free(path);
+    memory_free(cache);
+    return sweep;
+}
+
+static struct sweep *resolve_good(const char *text)
+{
+    struct problems problems;
+    struct sweep *sweep = resolve(text, &problems);
+    cr_assert_not_null(sweep, "%s", problems.count ? problems.items[problems.count - 1].text : "");
+    problems_release(&problems);
+    return sweep;
+}
+
+#define SMALL                                                                                                          \
+    "model: {d_model: 32, n_heads: 4, context_length: 32}\ndata: {corpus: t.txt, tokenizer: {vocab_size: 300}}\n"
+
+Test(sweep, runs_are_seeds_within_variants_with_keys_of_their_own, .init = folder_open, .fini = folder_close)
+{
+    corpus_put("t.txt", 'a');
+    struct sweep *sweep = resolve_good(SMALL "seeds: [3, 1]\nsweep: {parameters: {model.norm: [layernorm, rmsnorm]}}");
+    cr_assert_eq(sweep->run_count, 4);
+    cr_assert_eq(sweep->dataset_count, 1, "one text and tokenizer");
+    cr_expect_eq(sweep->runs[1].seed, 1);
+    cr_expect_eq(sweep->runs[1].variant, 0);
+    cr_expect_eq(sweep->runs[2].variant, 1);
+    for (size_t i = 0; i < 4; i++) {
+        cr_expect_eq(strlen(sweep->runs[i].key), 64);
+        cr_expect_not(sweep->runs[i].duplicate);
+        for (size_t k = 0; k < i; k++)
+            cr_expect_str_neq(sweep->runs[i].key, sweep->runs[k].key);
+    }
+    cr_expect_eq(sweep->runs[0].parameters - sweep->runs[2].parameters, 5 * 32, "five norms lose a bias of 32 each");
+    cr_expect_gt(sweep->runs[0].flops_per_token, 6.0 * 12 * 32 * 32);
+    cr_expect_not_null(strstr(sweep->runs[2].config_json, "\"model.norm\":\"rmsnorm\""));
+    cr_expect_not_null(strstr(sweep->runs[2].config_json, "\"training.beta1\":0.9"), "every knob is frozen");
+    sweep_free(sweep);
+}
+
+Test(sweep, a_key_follows_the_text_and_not_its_name_or_the_experiment, .init = folder_open, .fini = folder_close)
+{
+    corpus_put("t.txt", 'a');
+    struct sweep *sweep = resolve_good(SMALL);
+    char key[65];
+    memcpy(key, sweep->runs[0].key, sizeof key);
+    sweep_free(sweep);
+    sweep = resolve_good("# a comment\nname: other\n" SMALL "training: {learning_rate: 3.0e-4}\ndescription: d");
+    cr_expect_str_eq(sweep->runs[0].key, key);
+    sweep_free(sweep);
+    corpus_put("t.txt", 'b');
+    sweep = resolve_good(SMALL);
+    cr_expect_str_neq(sweep->runs[0].key, key, "one letter of the corpus makes a new run");
+    sweep_free(sweep);
+}
+
+Test(sweep, different_texts_and_tokenizers_are_different_datasets, .init = folder_open, .fini = folder_close)
+{
+    corpus_put("t.txt", 'a');
+    corpus_put("u.txt", 'b');
+    struct sweep *sweep = resolve_good(
+        SMALL "sweep: {parameters: {data.corpus: [t.txt, u.txt], data.tokenizer.kind: [bpe, byte]}}\nbaseline: ~");
+    cr_assert_eq(sweep->run_count, 4);
+    cr_expect_eq(sweep->dataset_count, 4);
+    cr_expect_neq(sweep->runs[0].parameters, sweep->runs[1].parameters, "300 tokens and 259");
+    sweep_free(sweep);
+}
+
+Test(sweep, two_names_of_one_text_are_one_run, .init = folder_open, .fini = folder_close)
+{
+    corpus_put("t.txt", 'a');
+    corpus_put("same.txt", 'a');
+    struct problems problems;
+    struct sweep *sweep = resolve(SMALL "sweep: {parameters: {data.corpus: [t.txt, same.txt]}}", &problems);
+    cr_assert_not_null(sweep);
+    cr_assert_eq(sweep->run_count, 2);
+    cr_expect_str_eq(sweep->runs[0].key, sweep->runs[1].key);
+    cr_expect(sweep->runs[1].duplicate);
+    cr_assert_geq(problems.count, 1);
+    cr_expect_not_null(strstr(problems.items[problems.count - 1].text, "turns out the same as"), "%s",
+                       problems.items[problems.count - 1].text);
+    problems_release(&problems);
+    sweep_free(sweep);
+}
+
+Test(sweep, a_text_that_cannot_be_read_is_told_at_its_line, .init = folder_open, .fini = folder_close)
+{
+    struct problems problems;
+    cr_assert_null(resolve("name: x\ndata: {corpus: nowhere.txt}", &problems));
+    cr_assert_eq(problems.errors, 1);
+    cr_expect_not_null(strstr(problems.items[0].text, "f.yaml:2:16: "), "%s", problems.items[0].text);
+    cr_expect_not_null(strstr(problems.items[0].text, "nowhere.txt"), "%s", problems.items[0].text);
+    problems_release(&problems);
+}
+
+Test(sweep, a_split_that_the_text_does_not_have_is_refused, .init = folder_open, .fini = folder_close)
+{
+    corpus_put("t.txt", 'a');
+    struct problems problems;
+    cr_assert_null(resolve(SMALL "compare: {split: poetry}", &problems));
+    const char *last = problems.items[problems.count - 1].text;
+    cr_expect_not_null(strstr(last, "f.yaml:3:18: compare.split is 'poetry': expected one of validation"), "%s", last);
+    problems_release(&problems);
+}
