@@ -247,8 +247,8 @@ const struct command command_inspect = {
     .name = "inspect",
     .arguments = "FILE",
     .summary = "Take a variant apart: shapes, parameters, costs, loss at start.",
-    .help = "Shows the shape after each operation, the parameters by tensor, the bytes of a KV\n"
-            "cache, FLOPs, memory, and the loss before training beside ln V, which a sound\n"
+    .help = "Shows the shape after each operation, the parameters by tensor, the bytes of a\n"
+            "KV cache, FLOPs, memory, and the loss before training beside ln V, which a sound\n"
             "start is within 0.3 of. Nothing is trained and nothing is written.\n"
             "\n"
             "Example:\n"
