@@ -10,14 +10,17 @@ extern const struct command command_knobs;
 extern const struct command command_match;
 extern const struct command command_plan;
 extern const struct command command_plot;
+extern const struct command command_run;
 extern const struct command command_schema;
 extern const struct command command_status;
 extern const struct command command_table;
 extern const struct command command_tokenizer;
 extern const struct command command_version;
+extern const struct command command_work;
 
 /* clang-format off */
 const struct command *const commands[] = {
+    &command_run,
     &command_plan,
     &command_plot,
     &command_status,
@@ -30,6 +33,7 @@ const struct command *const commands[] = {
     &command_bench,
     &command_version,
     &command_help,
+    &command_work,
     NULL,
 };
 /* clang-format on */
