@@ -55,7 +55,7 @@ static const char *flops_format(double flops, char buf[32])
 static const char *seconds_format(double seconds, char buf[32])
 {
     if (isnan(seconds))
-        snprintf(buf, 32, "unknown");
+        snprintf(buf, 32, "-");
     else if (seconds < 99.5)
         snprintf(buf, 32, "%.0f s", seconds);
     else if (seconds < 99.5 * 60)
@@ -63,6 +63,12 @@ static const char *seconds_format(double seconds, char buf[32])
     else
         snprintf(buf, 32, "%.1f h", seconds / 3600);
     return buf;
+}
+
+/* "1 run", "2 runs". */
+static void counted(const char *before, size_t count, const char *noun)
+{
+    printf("%s%zu %s%s", before, count, noun, count == 1 ? "" : "s");
 }
 
 static void plan_print(const struct session *session, const struct schedule *schedule, const struct estimate *estimate,
@@ -99,15 +105,22 @@ static void plan_print(const struct session *session, const struct schedule *sch
     }
     table_write(table, TABLE_TEXT, 0, stdout);
     table_free(table);
-    printf("\n%zu runs (%zu variants, %zu seeds): ", schedule->total, sweep->experiment->variant_count,
-           sweep->experiment->seed_count);
+    counted("\n", schedule->total, "run");
+    counted(" (", sweep->experiment->variant_count, "variant");
+    counted(", ", sweep->experiment->seed_count, "seed");
+    printf("): ");
     if (!schedule->to_train) {
         printf("nothing to do\n");
         return;
     }
-    printf("%zu to train; %s; about %s with %zu worker%s; about %.0f MB of disk\n", schedule->to_train,
-           flops_format(estimate->flops, flops), seconds_format(estimate->seconds, time), workers,
-           workers == 1 ? "" : "s", ceil((double)estimate->disk_bytes / 1e6));
+    printf("%zu", schedule->to_train);
+    printf(" to train; %s; ", flops_format(estimate->flops, flops));
+    if (!isnan(estimate->seconds))
+        printf("about %s", seconds_format(estimate->seconds, time));
+    else
+        printf("time unknown");
+    counted(" with ", workers, "worker");
+    printf("; about %.0f MB of disk\n", ceil((double)estimate->disk_bytes / 1e6));
 }
 
 static void plan_print_json(const struct session *session, const struct schedule *schedule,

@@ -277,6 +277,7 @@ struct experiment *experiment_load(const char *path, const struct experiment_opt
     draft.tree.files = NULL;
     draft.tree.file_count = 0;
     draft_release(&draft);
+    problems_sort(problems);
     if (!problems->errors)
         return experiment;
     experiment_free(experiment);

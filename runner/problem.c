@@ -52,7 +52,11 @@ static void problem_append(struct problems *problems, bool note, struct place pl
     memory_free(where);
     problems->items = memory_grow(problems->items, problems->count * sizeof *problems->items, problems->count + 1,
                                   sizeof *problems->items);
-    problems->items[problems->count++] = (struct problem){.text = text, .note = note};
+    problems->items[problems->count++] = (struct problem){.text = text,
+                                                          .note = note,
+                                                          .file_length = place.file ? (int)strlen(place.file) : 0,
+                                                          .line = place.line,
+                                                          .column = place.column};
     problems->errors += !note;
 }
 
@@ -70,6 +74,37 @@ void problem_note(struct problems *problems, struct place place, const char *for
     va_start(args, format);
     problem_append(problems, true, place, format, args);
     va_end(args);
+}
+
+static bool problem_precedes(const struct problem *a, const struct problem *b)
+{
+    int shorter = a->file_length < b->file_length ? a->file_length : b->file_length;
+    int order = strncmp(a->text, b->text, (size_t)shorter);
+    if (order || a->file_length != b->file_length)
+        return order ? order < 0 : a->file_length < b->file_length;
+    return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* By merging, which keeps equals in order and does not mind thousands. */
+static void problems_merge_sort(struct problem *items, struct problem *room, size_t count)
+{
+    if (count < 2)
+        return;
+    size_t half = count / 2, left = 0, right = half;
+    problems_merge_sort(items, room, half);
+    problems_merge_sort(items + half, room, count - half);
+    memcpy(room, items, count * sizeof *items);
+    for (size_t i = 0; i < count; i++) {
+        bool take_right = left == half || (right < count && problem_precedes(&room[right], &room[left]));
+        items[i] = take_right ? room[right++] : room[left++];
+    }
+}
+
+void problems_sort(struct problems *problems)
+{
+    struct problem *room = memory_alloc(problems->count, sizeof *room);
+    problems_merge_sort(problems->items, room, problems->count);
+    memory_free(room);
 }
 
 static void text_print_safely(const char *text, FILE *out)

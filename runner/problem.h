@@ -14,9 +14,10 @@ struct place {
 };
 
 struct problems {
-    struct problem { /* texts of notes begin with "note: " after the place */
-        char *text;  /* "file:line:column: message" */
-        bool note;   /* told, but not a reason to stop */
+    struct problem {                   /* texts of notes begin with "note: " after the place */
+        char *text;                    /* "file:line:column: message" */
+        bool note;                     /* told, but not a reason to stop */
+        int file_length, line, column; /* private: of the place at the start of the text */
     } * items;
     size_t count, errors;
 };
@@ -27,6 +28,9 @@ void problem_add(struct problems *problems, struct place place, const char *form
     __attribute__((format(printf, 3, 4)));
 void problem_note(struct problems *problems, struct place place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* In the order of their places: by file, line and column; those of one place stay as they came. */
+void problems_sort(struct problems *problems);
+
 enum { PROBLEMS_SHOWN = 50 };
 /* Each on a line of its own, at most PROBLEMS_SHOWN, then how many more. Control bytes of the texts are shown as \xNN.
  */

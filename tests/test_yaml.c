@@ -250,6 +250,26 @@ Test(problem, a_list_shows_places_escapes_control_bytes_and_stops_at_fifty)
     problems_release(&problems);
 }
 
+Test(problem, sorting_goes_by_place_and_keeps_the_order_of_equals)
+{
+    static const struct {
+        struct place place;
+        const char *text, *sorted;
+    } rows[] = {{{"f", 10, 1}, "x", "f:2:1: c"},
+                {{"f", 2, 9}, "b", "f:2:9: b"},
+                {{"f", 2, 1}, "c", "f:2:9: a"},
+                {{"f", 2, 9}, "a", "f:10:1: x"},
+                {{"fa", 1, 1}, "d", "fa:1:1: d"}};
+    struct problems problems;
+    problems_init(&problems);
+    for (size_t i = 0; i < 5; i++)
+        problem_add(&problems, rows[i].place, "%s", rows[i].text);
+    problems_sort(&problems);
+    for (size_t i = 0; i < 5; i++)
+        cr_expect_str_eq(problems.items[i].text, rows[i].sorted);
+    problems_release(&problems);
+}
+
 Test(problem, the_nearest_word_is_found_and_a_far_one_is_not_guessed)
 {
     static const char *const words[] = {"learning_rate", "warmup_steps", "steps", "norm", "rmsnorm"};
