@@ -286,8 +286,16 @@ sqlite3 *database_open_reader(const char *path, struct error *err)
     int code = sqlite3_errcode(db) & 0xff;
     sqlite3_close(db);
     /* in WAL mode, on a medium where the shared memory file cannot be made */
-    if ((code != SQLITE_CANTOPEN && code != SQLITE_READONLY) || wal_is_needed(path))
+    if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY)
         return NULL;
+    if (wal_is_needed(path)) {
+        error_set(
+            err,
+            "the database '%s' was not closed and its folder cannot be written: copy it together with '%s-wal' to "
+            "a folder that can",
+            path, path);
+        return NULL;
+    }
     char *uri = immutable_uri(path);
     db = connection_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, READER_MILLISECONDS, err);
     memory_free(uri);

@@ -188,7 +188,7 @@ static unsigned marks_of(const struct members *a, const struct members *b)
             const struct member *x = &a->items[i], *y = &b->items[j];
             if (fabs((double)(x->parameters - y->parameters)) > PARAMETERS_APART * (double)y->parameters)
                 marks |= 1u << MARK_PARAMETERS;
-            if (strcmp(x->tokenizer, y->tokenizer))
+            if (strcmp(x->tokenizer, y->tokenizer) != 0)
                 marks |= 1u << MARK_TOKENIZER;
             if (x->seed != y->seed || !x->finished || !y->finished)
                 continue;

@@ -21,20 +21,18 @@ static enum run_state state_find(const char *name)
     return RUN_NONE;
 }
 
-static bool counts_read(sqlite3 *db, struct status *status, int64_t **ids, struct error *err)
+static bool counts_read(sqlite3 *db, struct status *status, struct error *err)
 {
     sqlite3_stmt *s = sql_prepare(db, query_text(QUERY_STATUS_COUNTS), NULL, err);
     bool row, ok = s != NULL;
     while (ok && (ok = sql_step(s, &row, err)) && row) {
         int64_t id = sqlite3_column_int64(s, 0);
         size_t n = status->experiment_count;
-        if (n == 0 || (*ids)[n - 1] != id) {
-            *ids = memory_grow(*ids, n * sizeof **ids, n + 1, sizeof **ids);
+        if (n == 0 || status->experiments[n - 1].id != id) {
             status->experiments =
                 memory_grow(status->experiments, n * sizeof *status->experiments, n + 1, sizeof *status->experiments);
-            (*ids)[n] = id;
-            status->experiments[n] =
-                (struct status_experiment){.name = memory_copy_text(sql_text(s, 1)), .seconds_left = (double)NAN};
+            status->experiments[n] = (struct status_experiment){
+                .id = id, .name = memory_copy_text(sql_text(s, 1)), .seconds_left = (double)NAN};
             status->experiment_count++;
         }
         enum run_state state = state_find(sql_text(s, 2));
@@ -75,11 +73,10 @@ static double rate_of(sqlite3_stmt *s)
 }
 
 /* Work is counted in floating point operations, so that variants of different size add up. */
-static bool runs_read(sqlite3 *db, struct status *status, struct status_experiment *experiment, int64_t id,
-                      struct error *err)
+static bool runs_read(sqlite3 *db, struct status *status, struct status_experiment *experiment, struct error *err)
 {
     double work = 0, speed = 0, running = 0, known = 0;
-    sqlite3_stmt *s = sql_prepare(db, query_text(QUERY_STATUS_RUNS), "i", err, id);
+    sqlite3_stmt *s = sql_prepare(db, query_text(QUERY_STATUS_RUNS), "i", err, experiment->id);
     bool row, ok = s != NULL;
     while (ok && (ok = sql_step(s, &row, err)) && row) {
         double cost = sqlite3_column_double(s, 7);
@@ -101,14 +98,12 @@ static bool runs_read(sqlite3 *db, struct status *status, struct status_experime
 struct status *status_read(sqlite3 *db, const char *path, struct error *err)
 {
     struct status *status = memory_alloc(1, sizeof *status);
-    int64_t *ids = NULL;
     if (!database_lock_holder(path, status->holder, sizeof status->holder))
         status->holder[0] = 0;
-    bool ok = counts_read(db, status, &ids, err);
+    bool ok = counts_read(db, status, err);
     for (size_t i = 0; ok && *status->holder && i < status->experiment_count; i++)
         if (status->experiments[i].counts[RUN_RUNNING])
-            ok = runs_read(db, status, &status->experiments[i], ids[i], err);
-    memory_free(ids);
+            ok = runs_read(db, status, &status->experiments[i], err);
     if (!ok) {
         status_free(status);
         return NULL;

@@ -20,6 +20,7 @@ struct status_run {
 };
 
 struct status_experiment {
+    int64_t id;
     char *name;
     int64_t counts[RUN_INTERRUPTED + 1]; /* by enum run_state */
     double seconds_left;
