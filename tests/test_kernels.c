@@ -1,0 +1,289 @@
+/* The element loops of every level this processor can run, against libm in double. The gradient checks run the core in
+ * double, whose exponential and normal distribution are libm's: what float uses is tested here. */
+#include "core/kernels.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/cpu.h"
+#include "core/knob.h"
+#include "core/memory.h"
+
+static const char *level; /* in use, for messages */
+
+static void each_level(void (*test)(const struct kernels *k))
+{
+    static const char *const levels[] = {"v2", "v3", "v4", "generic"};
+    int tested = 0;
+    for (int i = 0; i < 4; i++) {
+        struct error err;
+        if (!cpu_select(levels[i], &err))
+            continue;
+        level = levels[i];
+        test(kernels());
+        tested++;
+    }
+    cr_assert_gt(tested, 0, "no level runs here");
+}
+
+enum { POINTS = 20001 };
+
+/* POINTS numbers from low to high. */
+static void fill_range(real *x, double low, double high)
+{
+    for (int i = 0; i < POINTS; i++)
+        x[i] = (real)(low + (high - low) * i / (POINTS - 1));
+}
+
+static void exponential_of_a_range(const struct kernels *k)
+{
+    static real x[POINTS], y[POINTS];
+    fill_range(x, -87, 88);
+    k->exponential(y, x, POINTS);
+    for (int i = 0; i < POINTS; i++) {
+        double expected = exp((double)x[i]);
+        /* Polynomial 3e-9, and three float roundings of 6e-8. */
+        cr_assert_float_eq((double)y[i], expected, 2e-7 * expected, "%s: exp(%g) is %g", level, (double)x[i],
+                           (double)y[i]);
+    }
+    const real ends[4] = {0, -200, -INFINITY, NAN};
+    k->exponential(y, ends, 4);
+    cr_assert(y[0] >= 1 && y[0] <= 1 && y[1] <= 0 && y[1] >= 0 && y[2] <= 0 && y[2] >= 0 && isnan(y[3]), "%s", level);
+}
+
+Test(kernels, the_exponential_is_right_to_float_precision)
+{
+    each_level(exponential_of_a_range);
+}
+
+/* Value and slope of each activation in double. */
+static double gelu(double x, double *slope)
+{
+    double below = 0.5 * erfc(-x * sqrt(0.5));
+    *slope = below + x * exp(-0.5 * x * x) / sqrt(2 * acos(-1));
+    return x * below;
+}
+
+static double gelu_tanh(double x, double *slope)
+{
+    double c = sqrt(2 / acos(-1)), t = tanh(c * (x + 0.044715 * x * x * x));
+    *slope = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * x * (1 + t);
+}
+
+static void plain_activations_of_a_range(const struct kernels *k)
+{
+    static real x[POINTS], y[POINTS], one[POINTS], dx[POINTS];
+    double (*const functions[])(double, double *) = {[FEED_FORWARD_GELU] = gelu, [FEED_FORWARD_GELU_TANH] = gelu_tanh};
+    fill_range(x, -12, 12);
+    for (int i = 0; i < POINTS; i++)
+        one[i] = 1;
+    for (int kind = FEED_FORWARD_GELU; kind <= FEED_FORWARD_GELU_TANH; kind++) {
+        k->activation[kind].forward(y, x, 1, POINTS);
+        k->activation[kind].backward(dx, one, x, 1, POINTS);
+        for (int i = 0; i < POINTS; i++) {
+            double slope, value = functions[kind]((double)x[i], &slope);
+            /* A few roundings of a result of up to |x|; near 0 of the factor beside it. */
+            double bound = 3e-7 * fmax(1, fabs((double)x[i]));
+            cr_assert_float_eq((double)y[i], value, bound, "%s: kind %d of %g is %g", level, kind, (double)x[i],
+                               (double)y[i]);
+            /* 1 - sigmoid has lost 6e-8 where sigmoid is near 1, times x and an inner slope of up to 7. */
+            cr_assert_float_eq((double)dx[i], slope, bound + 2e-6, "%s: slope of kind %d at %g is %g", level, kind,
+                               (double)x[i], (double)dx[i]);
+        }
+    }
+}
+
+Test(kernels, plain_activations_and_their_slopes_are_right)
+{
+    each_level(plain_activations_of_a_range);
+}
+
+static void swiglu_of_a_range(const struct kernels *k)
+{
+    enum { F = 1001 };
+    static real in[2 * F], out[F], dout[F], din[2 * F];
+    for (int i = 0; i < F; i++) {
+        in[i] = (real)cos(i);
+        in[F + i] = (real)(-20 + 40.0 * i / F); /* the gate */
+        dout[i] = (real)sin(2 * i + 1);
+    }
+    k->activation[FEED_FORWARD_SWIGLU].forward(out, in, 1, F);
+    k->activation[FEED_FORWARD_SWIGLU].backward(din, dout, in, 1, F);
+    for (int i = 0; i < F; i++) {
+        double up = (double)in[i], gate = (double)in[F + i], d = (double)dout[i], s = 1 / (1 + exp(-gate));
+        double bound = 5e-7 * fmax(1, fabs(gate));
+        cr_assert_float_eq((double)out[i], up * gate * s, bound, "%s, gate %g", level, gate);
+        cr_assert_float_eq((double)din[i], d * gate * s, bound, "%s, gate %g", level, gate);
+        cr_assert_float_eq((double)din[F + i], d * up * s * (1 + gate * (1 - s)), bound, "%s, gate %g", level, gate);
+    }
+}
+
+Test(kernels, swiglu_and_its_slopes_are_right)
+{
+    each_level(swiglu_of_a_range);
+}
+
+static void softmax_of_rows(const struct kernels *k)
+{
+    enum { ROWS = 5, LD = 40, FIRST = 33, WIDTH = 37 };
+    static real scores[ROWS * LD], again[ROWS * LD], before[ROWS * LD], lse[ROWS];
+    struct random_stream stream = random_stream_make(1, "scores");
+    random_normal_fill(&stream, 5, before, ROWS * LD);
+    before[7] = 200; /* one far above the rest, past what exp() can hold */
+    memcpy(scores, before, sizeof scores);
+    memcpy(again, before, sizeof again);
+    k->softmax_causal(scores, LD, lse, ROWS, FIRST, WIDTH);
+    k->softmax_again(again, LD, lse, ROWS, FIRST, WIDTH);
+    for (int r = 0; r < ROWS; r++) {
+        double sum = 0, most = -INFINITY;
+        for (int i = 0; i < FIRST + r; i++)
+            most = fmax(most, (double)before[r * LD + i]);
+        for (int i = 0; i < FIRST + r; i++)
+            sum += exp((double)before[r * LD + i] - most);
+        cr_assert_float_eq((double)lse[r], most + log(sum), 2e-7 * fmax(1, fabs(most) + log(sum)), "%s", level);
+        for (int i = 0; i < LD; i++) {
+            double p = i < FIRST + r ? exp((double)before[r * LD + i] - most) / sum : 0;
+            double kept = i < WIDTH ? p : (double)before[r * LD + i]; /* past the width nothing is touched */
+            /* Differences of up to 20 are rounded before exp(); what is below 1e-37 is 0. */
+            cr_assert_float_eq((double)scores[r * LD + i], kept, 3e-6 * fabs(kept) + 1e-37, "%s", level);
+            /* lse is rounded at its own size (200 here): the same probability to that precision. */
+            cr_assert_float_eq((double)again[r * LD + i], kept, 3e-5 * fabs(kept) + 1e-37, "%s: again", level);
+        }
+    }
+}
+
+Test(kernels, causal_softmax_is_right_and_can_be_made_again)
+{
+    each_level(softmax_of_rows);
+}
+
+static void cross_entropy_of_rows(const struct kernels *k)
+{
+    enum { ROWS = 4, V = 101 };
+    static real logits[ROWS * V], before[ROWS * V];
+    const int32_t targets[ROWS] = {0, 100, -1, 50};
+    struct random_stream stream = random_stream_make(1, "logits");
+    random_normal_fill(&stream, 3, before, ROWS * V);
+    before[3 * V + 20] = 300;
+    memcpy(logits, before, sizeof logits);
+    double nats = k->cross_entropy(logits, targets, false, 1, ROWS, V), expected = 0;
+    memcpy(logits, before, sizeof logits);
+    double again = k->cross_entropy(logits, targets, true, (real)0.5, ROWS, V);
+    cr_assert_float_eq(nats, again, 1e-9 * nats, "%s: the loss does not depend on wanting its gradient", level);
+    for (int r = 0; r < ROWS; r++) {
+        double sum = 0, most = -INFINITY;
+        for (int v = 0; v < V; v++)
+            most = fmax(most, (double)before[r * V + v]);
+        for (int v = 0; v < V; v++)
+            sum += exp((double)before[r * V + v] - most);
+        if (targets[r] >= 0)
+            expected += most + log(sum) - (double)before[r * V + targets[r]];
+        for (int v = 0; v < V; v++) {
+            double slope = 0.5 * (exp((double)before[r * V + v] - most) / sum - (v == targets[r]));
+            cr_assert_float_eq((double)logits[r * V + v], targets[r] < 0 ? 0 : slope, 5e-7, "%s: row %d", level, r);
+        }
+    }
+    cr_assert_float_eq(nats, expected, 1e-6 * expected, "%s", level);
+}
+
+Test(kernels, cross_entropy_and_its_gradient_are_right_and_ignore_minus_one)
+{
+    each_level(cross_entropy_of_rows);
+}
+
+static void dropout_of_rows(const struct kernels *k)
+{
+    enum { ROWS = 64, COLUMNS = 67 };
+    static real whole[ROWS * COLUMNS], parts[ROWS * COLUMNS], later[ROWS * COLUMNS];
+    struct random_stream stream = random_stream_make(1, "dropout/embedding");
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        whole[i] = parts[i] = later[i] = 2;
+    k->dropout(whole, COLUMNS, &stream, 3, 100, 0.25, ROWS, COLUMNS, COLUMNS);
+    k->dropout(later, COLUMNS, &stream, 4, 100, 0.25, ROWS, COLUMNS, COLUMNS);
+    int kept = 0;
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        bool stays = whole[i] > 0;
+        cr_assert_float_eq((double)whole[i], stays ? 2 / 0.75 : 0, 5e-7, "%s", level);
+        kept += stays;
+    }
+    /* Standard deviation of the share: sqrt(.25 * .75 / 4288) = 0.0066; five of them. */
+    cr_assert_float_eq((double)kept / (ROWS * COLUMNS), 0.75, 0.033, "%s", level);
+    cr_assert_neq(memcmp(whole, later, sizeof whole), 0, "%s: each step drops others", level);
+    /* The same mask however the rows come, and for rows of which only the start is here. */
+    k->dropout(parts, COLUMNS, &stream, 3, 100, 0.25, 10, COLUMNS, COLUMNS);
+    k->dropout(parts + 10 * COLUMNS, COLUMNS, &stream, 3, 110, 0.25, ROWS - 10, COLUMNS, 33);
+    for (int r = 0; r < ROWS; r++)
+        cr_assert_arr_eq(parts + r * COLUMNS, whole + r * COLUMNS, (r < 10 ? COLUMNS : 33) * sizeof(real), "%s: row %d",
+                         level, r);
+    for (int i = 33; i < COLUMNS; i++)
+        cr_assert(parts[20 * COLUMNS + i] >= 2 && parts[20 * COLUMNS + i] <= 2, "%s: past the width", level);
+}
+
+Test(kernels, dropout_keeps_its_share_and_is_numbered_by_element)
+{
+    each_level(dropout_of_rows);
+}
+
+static void rotation_there_and_back(const struct kernels *k)
+{
+    enum { N = 9, T = 3, HEADS = 3, D = 6, LD = 20 };
+    static real x[N * LD], before[N * LD], cosines[8 * D / 2], sines[8 * D / 2];
+    struct random_stream stream = random_stream_make(1, "x");
+    random_normal_fill(&stream, 1, before, N * LD);
+    for (int i = 0; i < 8 * D / 2; i++) {
+        cosines[i] = (real)cos(i);
+        sines[i] = (real)sin(i);
+    }
+    for (int split = 0; split < 2; split++) {
+        memcpy(x, before, sizeof x);
+        k->rotate(x, LD, cosines, sines, 1, split != 0, N, 5, T, HEADS, D);
+        cr_assert_neq(memcmp(x, before, sizeof x), 0, "%s", level);
+        /* Row 4 is position 5 + 4 % 3; the first pair of the second head turns by its first angle. */
+        int angle = (5 + 4 % T) * D / 2, a = 4 * LD + D, b = a + (split ? D / 2 : 1);
+        cr_assert_float_eq((double)x[a], (double)before[a] * cos(angle) - (double)before[b] * sin(angle), 1e-6, "%s",
+                           level);
+        cr_assert_float_eq((double)x[b], (double)before[b] * cos(angle) + (double)before[a] * sin(angle), 1e-6, "%s",
+                           level);
+        k->rotate(x, LD, cosines, sines, -1, split != 0, N, 5, T, HEADS, D);
+        for (int i = 0; i < N * LD; i++)
+            cr_assert_float_eq((double)x[i], (double)before[i], 1e-6, "%s", level);
+    }
+}
+
+Test(kernels, rotation_uses_its_position_and_turns_back)
+{
+    each_level(rotation_there_and_back);
+}
+
+static void not_a_number_stays(const struct kernels *k)
+{
+    enum { C = 19 };
+    real in[2 * C], out[2 * C], mean[1], rstd[1], weight[C], lse[1];
+    for (int kind = 0; kind < 3; kind++) {
+        for (int i = 0; i < 2 * C; i++)
+            in[i] = 1;
+        in[11] = NAN;
+        k->activation[kind].forward(out, in, 1, C);
+        cr_assert(isnan(out[11]), "%s: activation %d", level, kind);
+    }
+    for (int i = 0; i < C; i++)
+        weight[i] = 1;
+    for (int kind = 0; kind < 2; kind++) {
+        k->norm[kind].forward(out, mean, rstd, in, weight, weight, (real)1e-5, 1, C);
+        cr_assert(isnan(out[0]) && isnan(out[C - 1]), "%s: norm %d", level, kind);
+    }
+    memcpy(out, in, sizeof out);
+    k->softmax_causal(out, C, lse, 1, C, C);
+    cr_assert(isnan(out[0]) && isnan(lse[0]), "%s: softmax", level);
+    memcpy(out, in, sizeof out);
+    cr_assert(isnan(k->cross_entropy(out, (const int32_t[]){3}, false, 1, 1, C)), "%s: cross entropy", level);
+    cr_assert(isnan(k->sum_of_squares(in, C)), "%s: sum of squares", level);
+}
+
+Test(kernels, not_a_number_goes_in_and_comes_out)
+{
+    each_level(not_a_number_stays);
+}
