@@ -28,19 +28,21 @@ static void output_squeeze(struct child_output *out)
     out->used = used;
 }
 
-/* What became of it in words, with what it said. */
-static enum gnuplot_result outcome(enum child_result result, int status, struct child_output *out, struct error *err)
+/* Runs it and says in words what became of it, with what it said. */
+static enum gnuplot_result run(const char *folder, char *const argv[], double timeout, struct child_output *out,
+                               struct error *err)
 {
+    struct error problem = {""};
+    int status;
+    enum child_result ended = child_run(folder, argv, timeout, out, &status, &problem);
     output_squeeze(out);
     const char *said = out->used ? out->text : "nothing";
-    if (result == CHILD_NOT_STARTED) {
-        struct error reason = *err;
-        error_set(err, "%s (Debian: apt-get install gnuplot-nox)", reason.text);
+    if (ended == CHILD_NOT_STARTED) {
+        error_set(err, "%s (Debian: apt-get install gnuplot-nox)", problem.text);
         return GNUPLOT_MISSING;
     }
-    if (result == CHILD_HUNG) {
-        struct error reason = *err;
-        error_set(err, "%s; it said: %s", reason.text, said);
+    if (ended == CHILD_HUNG) {
+        error_set(err, "%s; it said: %s", problem.text, said);
         return GNUPLOT_HUNG;
     }
     if (status == 0)
@@ -55,35 +57,26 @@ static enum gnuplot_result outcome(enum child_result result, int status, struct 
 enum gnuplot_result gnuplot_run(const char *folder, const char *setup, const char *script, double timeout,
                                 struct error *err)
 {
-    char program[] = "gnuplot", defaults[] = "-d", command[] = "-e";
+    char program[] = "gnuplot", defaults[] = "-d", command[] = "-e", text[2048] = "";
     char *setup_copy = memory_copy_text(setup), *script_copy = memory_copy_text(script);
     char *argv[] = {program, defaults, command, setup_copy, script_copy, NULL};
-    char text[2048] = "";
     struct child_output out = {.text = text, .size = sizeof text};
-    struct error problem = {""};
-    int status;
-    enum child_result ended = child_run(folder, argv, timeout, &out, &status, &problem);
-    enum gnuplot_result result = outcome(ended, status, &out, &problem);
-    if (result != GNUPLOT_DONE)
-        error_set(err, "%s", problem.text);
+    enum gnuplot_result result = run(folder, argv, timeout, &out, err);
     memory_free(setup_copy);
     memory_free(script_copy);
     return result;
 }
 
-enum gnuplot_result gnuplot_version(char *text, int size, struct error *err)
+enum gnuplot_result gnuplot_describe(char *text, size_t size, struct error *err)
 {
-    char program[] = "gnuplot", version[] = "--version";
-    char *argv[] = {program, version, NULL};
-    struct child_output out = {.text = text, .size = (size_t)size};
+    char program[] = "gnuplot", defaults[] = "-d", command[] = "-e";
+    char question[] = "has(t) = strstrt(GPVAL_TERMINALS, ' '.t.' ') ? ' '.t : ''; "
+                      "print sprintf('%.1f patchlevel %s:', GPVAL_VERSION, GPVAL_PATCHLEVEL)."
+                      "has('pngcairo').has('svg').has('pdfcairo')";
+    char *argv[] = {program, defaults, command, question, NULL};
+    struct child_output out = {.text = text, .size = size};
     text[0] = 0;
-    struct error problem = {""};
-    int status;
-    enum child_result ended = child_run(NULL, argv, 10, &out, &status, &problem);
-    enum gnuplot_result result = outcome(ended, status, &out, &problem);
-    if (result != GNUPLOT_DONE)
-        error_set(err, "%s", problem.text);
-    return result;
+    return run(NULL, argv, 10, &out, err);
 }
 
 /* Reads the file's start and end, up to 16 bytes each. */

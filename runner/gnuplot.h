@@ -5,6 +5,7 @@
 #define RUNNER_GNUPLOT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/error.h"
 
@@ -20,8 +21,8 @@ enum gnuplot_result {
 enum gnuplot_result gnuplot_run(const char *folder, const char *setup, const char *script, double timeout,
                                 struct error *err);
 
-/* "gnuplot 5.4 patchlevel 4" of the one on PATH. */
-enum gnuplot_result gnuplot_version(char *text, int size, struct error *err);
+/* The one on PATH and which of our terminals it has: "5.4 patchlevel 4: pngcairo svg pdfcairo". */
+enum gnuplot_result gnuplot_describe(char *text, size_t size, struct error *err);
 
 /* True when the file is whole: a PNG, SVG or PDF that ends as its kind ends. gnuplot leaves files of 0 bytes when it
  * fails and half ones when a disk is full, with exit code 0. extension: "png", "svg", "pdf". */

@@ -367,10 +367,11 @@ static bool figure_draw(struct drawing *drawing, const struct kind *kind, const 
     bool ok = plot_data_read(drawing->db, &query, &figure.data, err) && figure_write_files(drawing, kind, &figure, err);
     replaced_note(drawing, &figure);
     if (ok && !drawing->stopped && !figure_plot(drawing, &figure, err)) {
-        error_wrap(err,
-                   "figure %s was not drawn; its data and script are in \"%s\", to redraw it: runner plot, or "
-                   "gnuplot %s.gp in that folder",
-                   figure.name, drawing->folder, figure.name);
+        struct error reason = err ? *err : (struct error){""};
+        error_set(err,
+                  "figure %s was not drawn: %s; its data and script are in \"%s\": redraw with `runner plot`, or "
+                  "`gnuplot %s.gp` in that folder",
+                  figure.name, reason.text, drawing->folder, figure.name);
         ok = false;
     } else if (drawing->stopped) {
         ok = false;

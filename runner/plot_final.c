@@ -141,7 +141,7 @@ static void footer_place(const struct final *final, const struct figure *figure,
     if (final->clipped)
         fputs(" Bars that reach an edge go on beyond it.", out);
     if (isfinite(final->reference))
-        fprintf(out, " Dashed line: mean of the baseline, %s.", final->baseline);
+        fprintf(out, " Dashed line: mean of the baseline (%s).", final->baseline);
     if (figure->data.unshown)
         fprintf(out, " %zu values at or below 0 are not on a logarithmic axis.", figure->data.unshown);
     fclose(out);

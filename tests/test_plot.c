@@ -237,7 +237,7 @@ Test(plot, final_values_have_the_mean_and_its_t_interval)
     norms_add(&f);
     draw_all(&f);
     cr_assert(figure_has(&f, "final-validation.svg", "2.1200 \xc2\xb1 0.0497, n = 3"));
-    cr_assert(figure_has(&f, "final-validation.svg", "mean of the baseline, pre."));
+    cr_assert(figure_has(&f, "final-validation.svg", "mean of the baseline (pre)."));
     char *data = figure_text(&f, "final-validation.tsv", NULL);
     double mean, low, high;
     const char *at = strstr(data, "\tmean\tpre");
@@ -562,6 +562,17 @@ Test(plot, a_gnuplot_that_draws_nothing_or_half_is_found_out)
     kept_without_figure(&f, "wrote an empty png");
     cr_assert_eq(files_with(f.figures, ".tmp"), 0, "what is half is removed");
     fixture_close(&f);
+}
+
+Test(plot, the_terminals_of_gnuplot_are_told)
+{
+    char text[128];
+    struct error err;
+    cr_assert_eq(gnuplot_describe(text, sizeof text, &err), GNUPLOT_DONE, "%s", err.text);
+    cr_assert(strstr(text, " patchlevel ") && strstr(text, ": pngcairo svg pdfcairo"), "%s", text);
+    setenv("PATH", "/nowhere", 1);
+    cr_assert_eq(gnuplot_describe(text, sizeof text, &err), GNUPLOT_MISSING);
+    cr_assert(strstr(err.text, "gnuplot-nox"), "%s", err.text);
 }
 
 Test(plot, an_output_that_is_cut_short_is_not_whole)
