@@ -71,7 +71,7 @@ enum gnuplot_result gnuplot_describe(char *text, size_t size, struct error *err)
 {
     char program[] = "gnuplot", defaults[] = "-d", command[] = "-e";
     char question[] = "has(t) = strstrt(GPVAL_TERMINALS, ' '.t.' ') ? ' '.t : ''; "
-                      "print sprintf('%.1f patchlevel %s:', GPVAL_VERSION, GPVAL_PATCHLEVEL)."
+                      "print gprintf('%.1f', GPVAL_VERSION).' patchlevel '.GPVAL_PATCHLEVEL.':'."
                       "has('pngcairo').has('svg').has('pdfcairo')";
     char *argv[] = {program, defaults, command, question, NULL};
     struct child_output out = {.text = text, .size = size};
