@@ -340,7 +340,7 @@ const struct command command_run = {
         "as "
         "if nothing had happened. The first Ctrl-C writes checkpoints and stops (exit code 75); the second stops at "
         "once. Exit code 1 when some runs failed or diverged: the last line names them.\n\n"
-        "Example: runner run experiments/quick.yaml --workers 2",
+        "Example:\n  runner run experiments/quick.yaml --workers 2",
     .options = options,
     .minimum_arguments = 1,
     .maximum_arguments = 1,

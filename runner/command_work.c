@@ -13,7 +13,7 @@ const struct command command_work = {
     .name = "work",
     .arguments = "",
     .summary = "Train one run: the job comes as JSON on standard input, records go to standard output.",
-    .help = "Started by `runner run`, one process a run; not meant to be typed.\n\nExample: runner work < job.json",
+    .help = "Started by `runner run`, one process a run; not meant to be typed.\n\nExample:\n  runner work < job.json",
     .hidden = true,
     .run = work,
 };

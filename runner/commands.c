@@ -4,6 +4,7 @@
 #include "runner/command.h"
 
 extern const struct command command_bench;
+extern const struct command command_doctor;
 extern const struct command command_help;
 extern const struct command command_inspect;
 extern const struct command command_knobs;
@@ -30,6 +31,7 @@ const struct command *const commands[] = {
     &command_tokenizer,
     &command_knobs,
     &command_schema,
+    &command_doctor,
     &command_bench,
     &command_version,
     &command_help,

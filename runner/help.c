@@ -26,16 +26,18 @@ const char *command_nearest(const char *word)
     return suggest_nearest(word, names, count);
 }
 
-/* Words of text from column `at` on, broken at LINE_WIDTH, later lines indented by `indent`. Returns the column. */
-static int words_print(FILE *out, const char *text, int at, int indent)
+/* Words of the first size bytes of text from column `at` on, broken at LINE_WIDTH, later lines indented by `indent`.
+ * Returns the column. */
+static int words_print(FILE *out, const char *text, size_t size, int at, int indent)
 {
-    bool first = true;
-    while (*text) {
-        int length = (int)strcspn(text, " ");
-        if (!first && at + 1 + length > LINE_WIDTH) {
+    const char *end = text + size;
+    text += strspn(text, " ");
+    while (text < end) {
+        int length = (int)strcspn(text, " \n");
+        if (at > indent && at + 1 + length > LINE_WIDTH) {
             fprintf(out, "\n%*s", indent, "");
             at = indent;
-        } else if (!first) {
+        } else if (at > indent) {
             fputc(' ', out);
             at++;
         }
@@ -43,7 +45,6 @@ static int words_print(FILE *out, const char *text, int at, int indent)
         at += length;
         text += length;
         text += strspn(text, " ");
-        first = false;
     }
     return at;
 }
@@ -74,7 +75,7 @@ static void row_print(FILE *out, const char *label, const char *doc, const char 
     fprintf(out, "%*s%-*s  ", INDENT, "", width, label);
     if ((int)strlen(label) > width)
         fprintf(out, "\n%*s", right, "");
-    int at = words_print(out, doc ? doc : "", right, right);
+    int at = words_print(out, doc ? doc : "", doc ? strlen(doc) : 0, right, right);
     if (choices) {
         if (at + 1 + (int)strlen(choices) + 2 > LINE_WIDTH)
             fprintf(out, "\n%*s", right, "");
@@ -85,13 +86,36 @@ static void row_print(FILE *out, const char *label, const char *doc, const char 
     fputc('\n', out);
 }
 
+/* Paragraphs are broken anew at LINE_WIDTH; lines that are indented (examples) and empty ones stay as they are. */
+static void paragraphs_print(FILE *out, const char *text)
+{
+    int at = 0;
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        bool apart = !length || *text == ' ';
+        if (apart && at)
+            fputc('\n', out);
+        if (apart) {
+            fprintf(out, "%.*s\n", (int)length, text);
+            at = 0;
+        } else {
+            at = words_print(out, text, length, at, 0);
+        }
+        text += length + (text[length] == '\n');
+    }
+    if (at)
+        fputc('\n', out);
+}
+
 void help_command(const struct command *command, FILE *out)
 {
     bool more = command->arguments && *command->arguments;
     fprintf(out, "usage: runner %s [OPTIONS]%s%s\n\n", command->name, more ? " " : "", more ? command->arguments : "");
-    fprintf(out, "%s\n", command->summary);
-    if (command->help && *command->help)
-        fprintf(out, "\n%s%s", command->help, command->help[strlen(command->help) - 1] == '\n' ? "" : "\n");
+    paragraphs_print(out, command->summary);
+    if (command->help && *command->help) {
+        fputc('\n', out);
+        paragraphs_print(out, command->help);
+    }
     fprintf(out, "\noptions:\n");
     int width = left_width(command);
     for (const struct option *option = command->options; option && option->name; option++) {
