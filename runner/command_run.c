@@ -286,7 +286,7 @@ static int run(const struct command *command, const struct arguments *arguments)
     struct retry retry;
     struct error err;
     if (!retry_parse(option_text(arguments, "retry", NULL), &retry, &err)) {
-        message("runner: run: %s", err.text);
+        message("runner run: %s", err.text);
         return EXIT_USAGE;
     }
     session_begin(&session, command, arguments);
