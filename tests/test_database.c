@@ -530,7 +530,7 @@ Test(database, of_four_that_do_not_wait_one_wins)
     fixture_remove(&f);
 }
 
-/* A step may meet one attempt to commit: PENDING_PATIENCE is 40 ms; 0.15 s leaves room for a busy machine. */
+/* A step may meet one attempt to commit: PENDING_PATIENCE is 40 ms; 0.3 s leaves room for a busy machine. */
 static double slowest_step(struct database *db, const char *key, double seconds)
 {
     struct error err;
@@ -558,10 +558,10 @@ Test(database, a_foreign_writer_neither_stops_training_nor_costs_a_row)
     cr_assert_eq(sqlite3_open(f.path, &other), SQLITE_OK);
     cr_assert(sql_script(other, "begin immediate; insert into tokenizer (hash, image) values ('x', x'00')", &err));
     double slowest = slowest_step(f.db, key, 2.5);
-    cr_assert(slowest < 0.15, "a step took %.3f s", slowest);
+    cr_assert(slowest < 0.3, "a step took %.3f s", slowest);
     double start = seconds_now();
     cr_assert(database_run_end(f.db, key, RUN_FINISHED, NULL, NULL, &err), "%s", err.text);
-    cr_assert(seconds_now() - start < 0.15);
+    cr_assert(seconds_now() - start < 0.3);
     cr_assert_not(database_flush(f.db, 0.1, &err));
     cr_assert(strstr(err.text, "rows are not stored") && strstr(err.text, f.path), "%s", err.text);
     ROWS(database_handle(f.db), "select count(*) from step", "0\n");
@@ -592,7 +592,7 @@ static void reader_in_the_way(bool no_wal)
     cr_assert(reader && sql_script(reader, "begin; select count(*) from step", &err), "%s", err.text);
     ROWS(reader, "select state from runs where variant = 'baseline' and seed = 1", "running\n");
     double slowest = slowest_step(f.db, key, 1.5);
-    cr_assert(slowest < 0.15, "a step took %.3f s", slowest);
+    cr_assert(slowest < 0.3, "a step took %.3f s", slowest);
     if (!no_wal)
         cr_assert(database_flush(f.db, 0.1, &err), "%s", err.text); /* WAL: readers are in nobody's way */
     ROWS(reader, "select count(*) from step", "0\n");               /* and keep their view */
