@@ -56,6 +56,8 @@ static const char *seconds_format(double seconds, char buf[32])
 {
     if (isnan(seconds))
         snprintf(buf, 32, "-");
+    else if (seconds < 1)
+        snprintf(buf, 32, "< 1 s");
     else if (seconds < 99.5)
         snprintf(buf, 32, "%.0f s", seconds);
     else if (seconds < 99.5 * 60)
@@ -96,7 +98,7 @@ static void plan_print(const struct session *session, const struct schedule *sch
         table_text(table, flops_format(run->flops_per_token, flops));
         table_text(table, flops_format(cost->flops, flops));
         if (trains && !isnan(cost->steps_per_second))
-            table_number(table, cost->steps_per_second, "%.3g");
+            table_number(table, cost->steps_per_second, cost->steps_per_second < 100 ? "%.3g" : "%.0f");
         else
             table_absent(table, "-");
         table_text(table, trains ? seconds_format(cost->seconds, time) : "-");
