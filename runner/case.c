@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "runner/file.h"
 #include "runner/yaml.h"
 
 /* The size of the vocabulary is no knob (a tokenizer decides it in a run) but it is typed like one. */
@@ -174,15 +175,18 @@ static bool read_inputs(struct reference_case *reference, const struct safetenso
                              safetensors_at(file, i)->name);
     if (!inputs)
         return error_set(err, "tensor 'inputs' is missing");
-    if (inputs->dims != 3 || inputs->count == 0)
-        return error_set(err, "'inputs' has shape %s: expected [steps, batch, length]",
-                         safetensors_shape_text(inputs->dims, inputs->shape, text));
-    if (targets && (targets->dims != 3 || memcmp(targets->shape, inputs->shape, 3 * sizeof inputs->shape[0]) != 0))
+    bool hf = reference->model_folder != NULL; /* one batch */
+    if (inputs->dims != (hf ? 2 : 3) || inputs->count == 0)
+        return error_set(err, "'inputs' has shape %s: expected %s",
+                         safetensors_shape_text(inputs->dims, inputs->shape, text),
+                         hf ? "[batch, length]" : "[steps, batch, length]");
+    if (targets && (targets->dims != inputs->dims ||
+                    memcmp(targets->shape, inputs->shape, (size_t)inputs->dims * sizeof inputs->shape[0]) != 0))
         return error_set(err, "'targets' has shape %s: expected that of 'inputs'",
                          safetensors_shape_text(targets->dims, targets->shape, text));
-    reference->steps = inputs->shape[0];
-    reference->batch_size = inputs->shape[1];
-    reference->length = inputs->shape[2];
+    reference->steps = hf ? 1 : inputs->shape[0];
+    reference->batch_size = inputs->shape[inputs->dims - 2];
+    reference->length = inputs->shape[inputs->dims - 1];
     if (reference->length > reference->config.model.context_length)
         return error_set(err, "'inputs' has sequences of %" PRId64 " tokens, and context_length is %" PRId64,
                          reference->length, reference->config.model.context_length);
@@ -219,16 +223,34 @@ static struct safetensors *open_tensors(const struct reference_case *reference, 
     return file;
 }
 
-bool case_open(const char *folder, struct reference_case *reference, struct problems *problems)
+/* config.json in place of case.yaml. */
+static void read_hf_settings(struct reference_case *reference, struct problems *problems)
+{
+    char *path = path_join(reference->model_folder, "config.json");
+    if (hf_config_read(path, &reference->hf, problems)) {
+        reference->config = reference->hf.config;
+        reference->vocab_size = reference->hf.vocab_size;
+    }
+    memory_free(path);
+}
+
+bool case_open(const char *folder, const char *model_folder, struct reference_case *reference,
+               struct problems *problems)
 {
     size_t before = problems->errors;
     memset(reference, 0, sizeof *reference);
     reference->folder = memory_copy_text(folder);
+    reference->model_folder = model_folder ? memory_copy_text(model_folder) : NULL;
     config_init(&reference->config);
-    read_settings(reference, problems);
+    if (model_folder)
+        read_hf_settings(reference, problems);
+    else
+        read_settings(reference, problems);
+    reference->model = reference->config.model;
     if (problems->errors == before)
         open_inputs(reference, problems);
-    reference->weights = open_tensors(reference, "weights.safetensors", problems);
+    if (!model_folder)
+        reference->weights = open_tensors(reference, "weights.safetensors", problems);
     reference->expected = open_tensors(reference, "expected.safetensors", problems);
     return problems->errors == before;
 }
@@ -236,11 +258,22 @@ bool case_open(const char *folder, struct reference_case *reference, struct prob
 void case_close(struct reference_case *reference)
 {
     memory_free(reference->folder);
+    memory_free(reference->model_folder);
     memory_free(reference->inputs);
     memory_free(reference->targets);
     safetensors_close(reference->weights);
     safetensors_close(reference->expected);
+    hf_weights_close(reference->hf_weights);
+    hf_config_release(&reference->hf);
     memset(reference, 0, sizeof *reference);
+}
+
+bool case_expects(const struct reference_case *reference, const char *prefix)
+{
+    for (size_t i = 0; i < safetensors_count(reference->expected); i++)
+        if (strncmp(safetensors_at(reference->expected, i)->name, prefix, strlen(prefix)) == 0)
+            return true;
+    return false;
 }
 
 /* ---- weights.safetensors ---- */
@@ -257,7 +290,7 @@ static bool check_tensor(const struct safetensors_entry *entry, const struct ten
     return safetensors_is_real(entry, err);
 }
 
-bool case_check_weights(const struct reference_case *reference, struct problems *problems)
+static bool check_own_weights(const struct reference_case *reference, struct problems *problems)
 {
     const char *file = "weights.safetensors";
     size_t before = problems->errors;
@@ -279,9 +312,23 @@ bool case_check_weights(const struct reference_case *reference, struct problems 
     return problems->errors == before;
 }
 
+bool case_check_weights(struct reference_case *reference, struct problems *problems)
+{
+    if (!reference->model_folder)
+        return check_own_weights(reference, problems);
+    reference->hf_weights = hf_weights_open(reference->model_folder, &reference->hf, problems);
+    return reference->hf_weights != NULL;
+}
+
 void case_load_weights(const struct reference_case *reference, struct model *model)
 {
     const struct tensor_table *table = model_tensors(model);
+    if (reference->hf_weights) {
+        hf_weights_load(reference->hf_weights, model);
+        if (reference->hf.frequencies)
+            model_set_frequencies(model, reference->hf.frequencies);
+        return;
+    }
     for (size_t i = 0; i < table->count; i++) {
         const struct tensor *tensor = &table->tensors[i];
         safetensors_read_real(safetensors_find(reference->weights, tensor->name),

@@ -1,4 +1,5 @@
 /* runner match: does our model compute what someone else's does? */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,13 +21,27 @@ static void print_json(const struct match *match)
         json_put(tensor, "max_abs", json_from_double(row->max_abs));
         json_put(tensor, "rel_l2", json_from_double(row->rel_l2));
         json_put(tensor, "ok", json_boolean(row->ok));
+        if (row->pass == MATCH_GREEDY) {
+            json_put(tensor, "equal", json_integer(row->equal));
+            json_put(tensor, "of", json_integer(row->compared));
+        }
         json_push(tensors, tensor);
     }
     json_put(root, "ok", json_boolean(match->ok));
     json_put(root, "first", match->first ? json_from_text(match->first->name) : json_null());
+    json_put(root, "hint", match->hint[0] ? json_from_text(match->hint) : json_null());
     json_put(root, "tensors", tensors);
     json_print(root, stdout);
     json_decref(root);
+}
+
+static void print_greedy(const struct match_row *row, int width, const char *shape)
+{
+    printf("%-*s  %-16s  %" PRId64 " of %" PRId64 " equal  ", width, row->name, shape, row->equal, row->compared);
+    if (row->ok)
+        printf("ok\n");
+    else
+        printf("departs at token %" PRId64 "\n", row->unequal_at);
 }
 
 static void print_text(const struct reference_case *reference, const struct match *match, double tolerance)
@@ -40,15 +55,44 @@ static void print_text(const struct reference_case *reference, const struct matc
     for (size_t i = 0; i < match->count; i++) {
         const struct match_row *row = &match->rows[i];
         good += row->ok;
-        printf("%-*s  %-16s  %8.1e  %8.1e  %s\n", width, row->name,
-               safetensors_shape_text(row->dims, row->shape, shape), row->max_abs, row->rel_l2,
-               row->ok ? "ok" : "departs");
+        safetensors_shape_text(row->dims, row->shape, shape);
+        if (row->pass == MATCH_GREEDY)
+            print_greedy(row, width, shape);
+        else
+            printf("%-*s  %-16s  %8.1e  %8.1e  %s\n", width, row->name, shape, row->max_abs, row->rel_l2,
+                   row->ok ? "ok" : "departs");
     }
     printf("\n%zu of %zu tensors match: relative L2 at most %g, trained.* %g\n", good, match->count, tolerance,
            MATCH_TRAINED_FACTOR * tolerance);
     if (match->first)
         printf("first to depart: %s\n  upstream of it: %s\n", match->first->name,
                match_upstream(reference, match->first, upstream));
+    if (match->hint[0])
+        printf("hint: %s\n", match->hint);
+}
+
+/* Puts in the mistake that --break asks for, if any. */
+static bool break_case(struct reference_case *reference, const char *kind)
+{
+    struct error err;
+    char text[MISTAKE_TEXT_SIZE];
+    if (!kind)
+        return true;
+    if (!mistake_put_in(mistake_find(kind), reference, text, &err)) {
+        message("--break %s: %s", kind, err.text);
+        return false;
+    }
+    message("broken on purpose: %s", text);
+    return true;
+}
+
+static bool write_dump(const struct activations *seen, const char *path)
+{
+    struct error err;
+    if (!path || activations_write(seen, path, &err))
+        return true;
+    message("%s", err.text);
+    return false;
 }
 
 static int match_command(const struct command *command, const struct arguments *arguments)
@@ -56,15 +100,18 @@ static int match_command(const struct command *command, const struct arguments *
     (void)command;
     struct reference_case reference;
     struct match match = {.ok = false};
+    struct activations seen = {.count = 0};
     struct problems problems;
     double tolerance = option_number(arguments, "tolerance", MATCH_TOLERANCE);
+    const char *dump = option_text(arguments, "dump", NULL);
     if (!(tolerance >= 0))
         die(EXIT_USAGE, "--tolerance is %g: expected a number of at least 0", tolerance);
     blas_use_one_thread();
     problems_init(&problems);
     int code = EXIT_USAGE;
-    if (case_open(arguments->positional[0], &reference, &problems) &&
-        match_run(&reference, tolerance, &match, &problems)) {
+    if (case_open(arguments->positional[0], option_text(arguments, "hf", NULL), &reference, &problems) &&
+        break_case(&reference, option_text(arguments, "break", NULL)) &&
+        match_run(&reference, tolerance, dump ? &seen : NULL, &match, &problems) && write_dump(&seen, dump)) {
         if (arguments->json)
             print_json(&match);
         else
@@ -73,16 +120,30 @@ static int match_command(const struct command *command, const struct arguments *
     }
     problems_print(&problems, stderr);
     problems_release(&problems);
+    activations_release(&seen);
     match_release(&match);
     case_close(&reference);
     return code;
 }
 
 static const struct option match_options[] = {
+    {.name = "hf",
+     .kind = OPTION_TEXT,
+     .argument = "DIR",
+     .doc = "settings and weights from a Hugging Face folder: config.json and safetensors of Llama, Qwen3 or GPT-2"},
     {.name = "tolerance",
      .kind = OPTION_NUMBER,
      .argument = "X",
      .doc = "largest relative L2 difference of a tensor (default 2e-5; five times that for trained.*)"},
+    {.name = "dump",
+     .kind = OPTION_TEXT,
+     .argument = "FILE",
+     .doc = "write our own activations there (safetensors), for others to compare with"},
+    {.name = "break",
+     .kind = OPTION_TEXT,
+     .argument = "KIND",
+     .choices = MISTAKE_CHOICES,
+     .doc = "put one classic mistake in on purpose, and see where it shows"},
     {.name = NULL},
 };
 
@@ -94,10 +155,16 @@ const struct command command_match = {
     .help = "CASE is a folder with case.yaml, weights.safetensors, inputs.safetensors and\n"
             "expected.safetensors. Every expected tensor (activations, gradients, losses of\n"
             "training, trained weights) is compared, in forward order; the first that departs\n"
-            "is named with what is upstream of it. Exit code 0 when all match, else 1.\n"
+            "is named with what is upstream of it, and a hint where its numbers give one.\n"
+            "Exit code 0 when all match, else 1.\n"
             "\n"
-            "Example:\n"
-            "  runner match tests/golden/rope",
+            "With --hf DIR, CASE holds inputs.safetensors ('inputs' [1, length]) and\n"
+            "expected.safetensors (activations, and greedy.prompt with greedy.tokens, the\n"
+            "prompt and what follows it at temperature 0); settings and weights are in DIR.\n"
+            "\n"
+            "Examples:\n"
+            "  runner match tests/golden/rope\n"
+            "  runner match --hf tests/golden/hf/qwen3/model tests/golden/hf/qwen3",
     .options = match_options,
     .json = true,
     .minimum_arguments = 1,

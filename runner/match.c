@@ -12,11 +12,14 @@
 #include "core/trainer.h"
 
 struct matcher {
-    const struct reference_case *reference;
+    struct reference_case *reference;
     struct model *model;
     struct match *match;
+    struct activations *seen;
     struct problems *problems;
     double tolerance;
+    void *ours; /* of the first departure, kept for its hint */
+    real *expected;
 };
 
 static void report(const struct matcher *matcher, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -81,7 +84,24 @@ static void compare(struct matcher *matcher, const char *name, enum match_pass p
         measure(row, ours, expected, entry->count);
     else
         report(matcher, "%s", err.text);
+    if (!row->ok && !match->first) {
+        match->first = row;
+        matcher->ours = memory_copy_bytes(ours, entry->count * sizeof *ours);
+        matcher->expected = expected;
+        return;
+    }
     memory_free(expected);
+}
+
+/* The first departure of the forward pass, looked at more closely once the pass is over. */
+static void find_hint(struct matcher *matcher)
+{
+    const struct match_row *row = matcher->match->first;
+    if (row)
+        match_hint(matcher->reference, matcher->model,
+                   &(struct match_difference){row->name, matcher->ours, matcher->expected, row->dims, row->shape,
+                                              row->tolerance},
+                   matcher->match->hint);
 }
 
 /* ---- the passes ---- */
@@ -89,7 +109,12 @@ static void compare(struct matcher *matcher, const char *name, enum match_pass p
 static void observe(void *context, const char *name, const real *data, int dims, const int64_t *shape)
 {
     struct matcher *matcher = context;
-    compare(matcher, name, MATCH_FORWARD, matcher->tolerance, data, dims, shape);
+    enum mistake mistake = matcher->reference->mistake;
+    real *restored = mistake ? mistake_restore(mistake, matcher->model, name, data, shape) : NULL;
+    compare(matcher, name, MATCH_FORWARD, matcher->tolerance, restored ? restored : data, dims, shape);
+    if (matcher->seen)
+        activations_add(matcher->seen, name, restored ? restored : data, dims, shape);
+    memory_free(restored);
 }
 
 static void compare_forward(struct matcher *matcher)
@@ -101,6 +126,20 @@ static void compare_forward(struct matcher *matcher)
     model_logits(matcher->model, c->inputs, c->batch_size, c->length, logits);
     model_observe(matcher->model, NULL, NULL);
     memory_free(logits);
+    find_hint(matcher);
+}
+
+static void compare_greedy(struct matcher *matcher)
+{
+    struct match *match = matcher->match;
+    struct error err;
+    struct match_row *row = &match->rows[match->count++];
+    *row = (struct match_row){.name = safetensors_find(matcher->reference->expected, MATCH_TOKENS)->name,
+                              .pass = MATCH_GREEDY};
+    if (!match_greedy(matcher->reference, matcher->model, row, &err))
+        report(matcher, "%s", err.text);
+    else if (!row->ok && !match->first)
+        match->first = row;
 }
 
 /* Each "<prefix><tensor>" against the flat buffer, in the order of the parameters. */
@@ -150,14 +189,6 @@ static void compare_training(struct matcher *matcher)
 
 /* ---- the whole ---- */
 
-static bool expects(const struct reference_case *reference, const char *prefix)
-{
-    for (size_t i = 0; i < safetensors_count(reference->expected); i++)
-        if (strncmp(safetensors_at(reference->expected, i)->name, prefix, strlen(prefix)) == 0)
-            return true;
-    return false;
-}
-
 /* What only matters to a case with gradients or training in it. */
 static bool check_training(const struct matcher *matcher, bool trains)
 {
@@ -174,44 +205,64 @@ static bool check_training(const struct matcher *matcher, bool trains)
     return matcher->problems->errors == before;
 }
 
+/* Expected, but nothing that we compute: wrong in the case, unless the mistake took it away. */
+static void miss(struct matcher *matcher, const struct safetensors_entry *entry)
+{
+    struct match *match = matcher->match;
+    if (!matcher->reference->mistake) {
+        report(matcher, "tensor '%.100s' is none that this model computes", entry->name);
+        return;
+    }
+    struct match_row *row = &match->rows[match->count++];
+    *row = (struct match_row){.name = entry->name, .dims = entry->dims, .max_abs = NAN, .rel_l2 = NAN};
+    row->pass = strncmp(entry->name, "grad.", 5) == 0 ? MATCH_GRADIENT : MATCH_TRAINING;
+    memcpy(row->shape, entry->shape, sizeof row->shape);
+}
+
 static void compare_all(struct matcher *matcher, bool trains)
 {
     const struct reference_case *c = matcher->reference;
     case_load_weights(c, matcher->model);
+    mistake_move_weights(c->mistake, matcher->model);
     compare_forward(matcher);
-    if (expects(c, "grad."))
+    if (safetensors_find(c->expected, MATCH_TOKENS))
+        compare_greedy(matcher);
+    if (case_expects(c, "grad."))
         compare_gradients(matcher);
     if (trains)
         compare_training(matcher);
+    bool continued = safetensors_find(c->expected, MATCH_TOKENS) != NULL;
     for (size_t i = 0; i < safetensors_count(c->expected); i++)
-        if (!find_row(matcher->match, safetensors_at(c->expected, i)->name))
-            report(matcher, "tensor '%.100s' is none that this model computes", safetensors_at(c->expected, i)->name);
+        if (!find_row(matcher->match, safetensors_at(c->expected, i)->name) &&
+            !(continued && strcmp(safetensors_at(c->expected, i)->name, MATCH_PROMPT) == 0))
+            miss(matcher, safetensors_at(c->expected, i));
 }
 
-bool match_run(const struct reference_case *reference, double tolerance, struct match *match, struct problems *problems)
+bool match_run(struct reference_case *reference, double tolerance, struct activations *seen, struct match *match,
+               struct problems *problems)
 {
     struct error err;
     size_t before = problems->errors;
-    struct matcher matcher = {reference, NULL, match, problems, tolerance};
-    bool trains = expects(reference, "train.") || expects(reference, "trained.");
+    struct matcher matcher = {
+        .reference = reference, .match = match, .seen = seen, .problems = problems, .tolerance = tolerance};
+    bool trains = case_expects(reference, "train.") || case_expects(reference, "trained.");
     memset(match, 0, sizeof *match);
     match->rows = memory_alloc(safetensors_count(reference->expected), sizeof *match->rows);
     if (safetensors_count(reference->expected) == 0)
         report(&matcher, "holds no tensor to compare");
-    if ((trains || expects(reference, "grad.")) && !check_training(&matcher, trains))
+    if ((trains || case_expects(reference, "grad.")) && !check_training(&matcher, trains))
         return false;
     if (!case_check_weights(reference, problems))
         return false;
     matcher.model =
-        model_create(&reference->config.model, reference->vocab_size, reference->batch_size * reference->length, &err);
+        model_create(&reference->model, reference->vocab_size, reference->batch_size * reference->length, &err);
     if (matcher.model)
         compare_all(&matcher, trains);
     else
         problem_add(problems, (struct place){.file = reference->folder}, "%s", err.text);
     model_free(matcher.model);
-    for (size_t i = match->count; i-- > 0;)
-        if (!match->rows[i].ok)
-            match->first = &match->rows[i];
+    memory_free(matcher.ours);
+    memory_free(matcher.expected);
     match->ok = !match->first;
     return problems->errors == before;
 }

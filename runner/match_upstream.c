@@ -100,6 +100,11 @@ const char *match_upstream(const struct reference_case *reference, const struct 
 {
     switch (row->pass) {
     case MATCH_FORWARD: forward_upstream(reference, row->name, buf); break;
+    case MATCH_GREEDY:
+        snprintf(buf, MATCH_UPSTREAM_SIZE,
+                 "logits of the last token, through the largest of them, token by token; keys and values of "
+                 "earlier tokens come from a cache");
+        break;
     case MATCH_GRADIENT:
         snprintf(buf, MATCH_UPSTREAM_SIZE, "the forward pass, then backward from the loss of batch 0 to %s",
                  row->name + strlen("grad."));

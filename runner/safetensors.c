@@ -408,15 +408,34 @@ bool safetensors_read_real(const struct safetensors_entry *entry, real *out, siz
     return true;
 }
 
+static int64_t load_int64(const unsigned char *bytes)
+{
+    return (int64_t)((uint64_t)load_little(bytes + 4, 4) << 32 | load_little(bytes, 4));
+}
+
 bool safetensors_read_int32(const struct safetensors_entry *entry, int32_t *out, size_t count, struct error *err)
 {
     const unsigned char *bytes = entry->data;
-    if (entry->dtype != SAFETENSORS_I32)
-        return error_set(err, "tensor '%s' is of dtype %s: expected I32", shown_text(entry->name).text,
+    bool wide = entry->dtype == SAFETENSORS_I64;
+    if (entry->dtype != SAFETENSORS_I32 && !wide)
+        return error_set(err, "tensor '%s' is of dtype %s: expected I32 or I64", shown_text(entry->name).text,
                          dtypes[entry->dtype].name);
     if (!check_count(entry, count, err))
         return false;
-    for (size_t i = 0; i < count; i++)
-        out[i] = (int32_t)load_little(bytes + 4 * i, 4);
+    for (size_t i = 0; i < count; i++) {
+        int64_t value = wide ? load_int64(bytes + 8 * i) : (int32_t)load_little(bytes + 4 * i, 4);
+        if (value < INT32_MIN || value > INT32_MAX)
+            return error_set(err, "tensor '%s' holds %" PRId64 " at position %zu: expected a number of 32 bits",
+                             shown_text(entry->name).text, value, i);
+        out[i] = (int32_t)value;
+    }
     return true;
+}
+
+void safetensors_release(const struct safetensors *file, const struct safetensors_entry *entry)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)entry->data, end = begin + entry->bytes;
+    begin -= begin % page; /* whole pages: what neighbours share is read from the file again */
+    if (file->map && end > begin)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
 }

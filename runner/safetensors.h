@@ -67,8 +67,11 @@ const char *safetensors_metadata(const struct safetensors *file, const char *key
 bool safetensors_read_real(const struct safetensors_entry *entry, real *out, size_t count, struct error *err);
 /* False and err for an entry that safetensors_read_real() would refuse by its dtype. */
 bool safetensors_is_real(const struct safetensors_entry *entry, struct error *err);
-/* All numbers of an I32 entry. */
+/* All numbers of an I32 entry, or of an I64 entry whose numbers fit. */
 bool safetensors_read_int32(const struct safetensors_entry *entry, int32_t *out, size_t count, struct error *err);
+
+/* Gives back the memory that reading the entry took, where the file is mapped; it may be read again. */
+void safetensors_release(const struct safetensors *file, const struct safetensors_entry *entry);
 
 /* What a 16-bit pattern stands for. Exact; NaN keeps its sign and payload bits. */
 float safetensors_from_f16(uint16_t bits);

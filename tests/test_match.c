@@ -122,7 +122,8 @@ static const char *first_departure(const char *folder)
     struct match match = {.ok = false};
     struct problems problems;
     problems_init(&problems);
-    bool good = case_open(folder, &reference, &problems) && match_run(&reference, MATCH_TOLERANCE, &match, &problems);
+    bool good = case_open(folder, NULL, &reference, &problems) &&
+                match_run(&reference, MATCH_TOLERANCE, NULL, &match, &problems);
     cr_assert(good, "%s", problems.count ? problems.items[0].text : "no reason given");
     cr_assert_eq(match.count, safetensors_count(reference.expected), "every expected tensor is compared");
     cr_assert_eq(match.ok, match.first == NULL);
@@ -140,7 +141,8 @@ static void assert_problem(const char *folder, const char *part)
     struct match match = {.ok = false};
     struct problems problems;
     problems_init(&problems);
-    bool good = case_open(folder, &reference, &problems) && match_run(&reference, MATCH_TOLERANCE, &match, &problems);
+    bool good = case_open(folder, NULL, &reference, &problems) &&
+                match_run(&reference, MATCH_TOLERANCE, NULL, &match, &problems);
     bool found = false;
     for (size_t i = 0; i < problems.count; i++)
         found = found || strstr(problems.items[i].text, part);
@@ -372,7 +374,7 @@ Test(match, every_forward_tensor_knows_what_is_upstream)
         struct problems problems;
         problems_init(&problems);
         snprintf(folder, sizeof folder, "tests/golden/%s", cases[i].name);
-        cr_assert(case_open(folder, &reference, &problems));
+        cr_assert(case_open(folder, NULL, &reference, &problems));
         struct match_row row = {.name = cases[i].tensor, .pass = MATCH_FORWARD};
         match_upstream(&reference, &row, text);
         cr_expect(strstr(text, cases[i].part), "%s of %s: '%s' should hold '%s'", row.name, cases[i].name, text,
