@@ -134,8 +134,8 @@ demo: ## install what is missing, build, train experiments/quick.yaml, show its 
 	./packages.sh build
 	$(MAKE) -j2 --no-print-directory all
 	$B/runner run experiments/quick.yaml
-	$B/runner table quick
-	$B/runner plot quick
+	@echo 'Figures, each with its data and script beside it:'
+	@ls results/plots/quick/*.png results/plots/quick/*.svg
 
 bench: $B/runner ## measure the speed of a training step against what this machine can do
 	$B/runner bench

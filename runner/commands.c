@@ -12,6 +12,7 @@ extern const struct command command_match;
 extern const struct command command_plan;
 extern const struct command command_plot;
 extern const struct command command_run;
+extern const struct command command_sample;
 extern const struct command command_schema;
 extern const struct command command_status;
 extern const struct command command_table;
@@ -28,6 +29,7 @@ const struct command *const commands[] = {
     &command_table,
     &command_inspect,
     &command_match,
+    &command_sample,
     &command_tokenizer,
     &command_knobs,
     &command_schema,
