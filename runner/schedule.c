@@ -26,19 +26,15 @@ bool run_action_trains(enum run_action action)
 bool retry_parse(const char *text, struct retry *retry, struct error *err)
 {
     *retry = (struct retry){false, false};
-    if (!text)
-        return true;
-    while (*text) {
-        size_t length = strcspn(text, ",");
-        if (length == 6 && strncmp(text, "failed", length) == 0)
+    for (const char *word = text; word;) {
+        size_t length = strcspn(word, ",");
+        if (length == 6 && strncmp(word, "failed", length) == 0)
             retry->failed = true;
-        else if (length == 8 && strncmp(text, "diverged", length) == 0)
+        else if (length == 8 && strncmp(word, "diverged", length) == 0)
             retry->diverged = true;
         else
-            return error_set(err, "--retry is '%.*s', expected failed, diverged or failed,diverged", (int)length, text);
-        text += length;
-        if (*text == ',' && !*++text)
-            return error_set(err, "--retry ends with a comma, expected failed, diverged or failed,diverged");
+            return error_set(err, "--retry is '%s', expected failed, diverged or failed,diverged", text);
+        word = word[length] ? word + length + 1 : NULL;
     }
     return true;
 }
