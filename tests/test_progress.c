@@ -103,6 +103,19 @@ Test(progress, time_left_is_right_after_a_resume_and_finished_runs_do_not_count)
     fclose(out);
 }
 
+Test(progress, time_left_is_right_for_a_lone_run_resumed_at_three_quarters)
+{
+    struct config config = config_make(800);
+    struct progress_run run = run_make(&config, "a", 1);
+    FILE *out = fopen("/dev/null", "w");
+    static struct machine machine;
+    machine.progress = progress_create(&run, 1, 1, 1, PROGRESS_PLAIN, out, machine.now);
+    train(&machine, 0, &config, 600, true);
+    expect_right(&machine);
+    progress_free(machine.progress);
+    fclose(out);
+}
+
 Test(progress, time_left_spreads_the_queue_over_the_workers)
 {
     struct config config = config_make(100);
