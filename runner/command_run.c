@@ -171,13 +171,16 @@ static void plots_show(const struct session *session)
                 err.text, experiment_name(session), session->database_path);
 }
 
-/* Diverged runs that shall be trained again start anew. */
-static bool retries_prepare(const struct session *session, const struct schedule *schedule, struct error *err)
+/* Diverged runs that shall be trained again start anew; what a killed supervisor did not tidy of finished ones goes. */
+static bool checkpoints_prepare(const struct session *session, const struct schedule *schedule, struct error *err)
 {
-    for (size_t i = 0; i < session->sweep->run_count; i++)
-        if (schedule->runs[i].action == ACTION_RETRY && schedule->runs[i].state == RUN_DIVERGED &&
+    for (size_t i = 0; i < session->sweep->run_count; i++) {
+        const struct planned_run *planned = &schedule->runs[i];
+        bool anew = planned->action == ACTION_RETRY && planned->state == RUN_DIVERGED;
+        if ((anew || planned->action == ACTION_FINISHED) &&
             !checkpoint_remove(session->checkpoints, session->sweep->runs[i].key, err))
             return false;
+    }
     return true;
 }
 
@@ -202,8 +205,8 @@ static bool runs_train(const struct session *session, struct database *database,
         wanted[i] = run_action_trains(schedule->runs[i].action);
     message("%s: %zu run%s, %zu to train, %zu worker%s", experiment_name(session), schedule->total,
             schedule->total == 1 ? "" : "s", schedule->to_train, options.workers, options.workers == 1 ? "" : "s");
-    bool ok =
-        retries_prepare(session, schedule, err) && supervise(database, session->sweep, wanted, &options, outcome, err);
+    bool ok = checkpoints_prepare(session, schedule, err) &&
+              supervise(database, session->sweep, wanted, &options, outcome, err);
     memory_free(wanted);
     return ok;
 }
