@@ -10,6 +10,7 @@
 #include "runner/problem.h"
 #include "runner/query.h"
 #include "runner/sql.h"
+#include "runner/untrained.h"
 
 #define PARAMETERS_APART 0.02
 
@@ -229,6 +230,7 @@ static char *changes_text(const char *json)
 static void row_fill(struct loss_row *row, sqlite3_stmt *s)
 {
     *row = (struct loss_row){
+        .id = sqlite3_column_int64(s, 0),
         .variant = memory_copy_text(sql_text(s, 1)),
         .baseline = sqlite3_column_int(s, 2),
         .changes = changes_text(sql_text(s, 3)),
@@ -290,7 +292,7 @@ struct loss_table *loss_table_read(sqlite3 *db, int64_t experiment, const char *
         table->alpha = sqlite3_column_double(s, 2);
     }
     sqlite3_finalize(s);
-    ok = ok && rows_read(db, experiment, table, err);
+    ok = ok && rows_read(db, experiment, table, err) && untrained_mark(db, experiment, table, err);
     if (!ok) {
         loss_table_free(table);
         return NULL;

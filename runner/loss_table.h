@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "core/error.h"
+#include "runner/moment.h"
 #include "runner/table.h"
 
 /* Why two variants do not compare as they stand. Each is a bit of loss_row.marks. */
@@ -22,14 +23,17 @@ enum loss_mark {
     MARK_HOST,
     MARK_KERNELS,
     MARK_PRECISION,
+    MARK_UNTRAINED, /* a run of it did not train: untrained.h */
     MARK_COUNT,
 };
 
 struct loss_row {
+    int64_t id;              /* of the variant in the database */
     char *variant, *changes; /* "norm=rmsnorm, residual=post" */
     bool baseline;
     int64_t parameters, tokens; /* of a finished run; 0 = none yet */
     int64_t n, n_planned, n_diverged, n_failed, n_interrupted, n_running, n_queued;
+    int64_t n_short; /* finished before the moment that the table is of */
     double mean, sd, spread, delta, ci_low, ci_high, p, p_holm, mde; /* not a number: cannot be said */
     char *verdict;                                                   /* NULL for the baseline */
     unsigned marks;
@@ -37,6 +41,7 @@ struct loss_row {
 
 struct loss_table {
     char *experiment, *metric, *split;
+    struct moment moment;
     double margin, alpha;
     struct loss_row *rows; /* the baseline first, then file order */
     size_t row_count;
@@ -50,9 +55,15 @@ struct loss_table {
 bool loss_table_choose(sqlite3 *db, int64_t experiment, const char *metric, const char *split, char **chosen_metric,
                        char **chosen_split, struct error *err);
 
-/* NULL and err. Owner: caller, loss_table_free(). */
+/* At the last step. NULL and err. Owner: caller, loss_table_free(). */
 struct loss_table *loss_table_read(sqlite3 *db, int64_t experiment, const char *metric, const char *split,
                                    struct error *err);
+
+/* The same table at another moment. err for anything but MOVED; NOT_THERE: no run got so far. */
+enum loss_table_result { LOSS_TABLE_MOVED, LOSS_TABLE_NOT_THERE, LOSS_TABLE_FAILED };
+enum loss_table_result loss_table_move(struct loss_table *table, sqlite3 *db, int64_t experiment,
+                                       const struct moment *moment, struct error *err);
+
 void loss_table_free(struct loss_table *table); /* takes NULL */
 
 /* For people text, Markdown and LaTeX; for programs CSV and JSON. width as in table_write(). */

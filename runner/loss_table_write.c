@@ -17,6 +17,8 @@ static const char *const mark_texts[MARK_COUNT] = {
     [MARK_HOST] = "a run and the baseline's run of the same seed were trained on different machines",
     [MARK_KERNELS] = "a run and the baseline's run of the same seed were trained with different processors or kernels",
     [MARK_PRECISION] = "another number format than the baseline's",
+    [MARK_UNTRAINED] = "a run of it did not train: it ends no lower than an untrained model, or above where the best "
+                       "variant was after a quarter of training and since then fell less than a quarter as far",
 };
 
 /* Numbers of the marks that occur, in order of first use; 0 = not used. */
@@ -118,11 +120,8 @@ static void seeds_cell(struct table *table, const struct loss_row *row)
     const struct {
         int64_t count;
         const char *word;
-    } others[] = {{row->n_diverged, "diverged"},
-                  {row->n_failed, "failed"},
-                  {row->n_interrupted, "interrupted"},
-                  {row->n_running, "running"},
-                  {row->n_queued, "queued"}};
+    } others[] = {{row->n_diverged, "diverged"},     {row->n_failed, "failed"},   {row->n_interrupted, "interrupted"},
+                  {row->n_short, "ended before it"}, {row->n_running, "running"}, {row->n_queued, "queued"}};
     char buf[160];
     size_t used = (size_t)snprintf(buf, sizeof buf, "%" PRId64 " of %" PRId64, row->n, row->n_planned);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
@@ -162,6 +161,16 @@ static void notes_add(struct table *table, const struct loss_table *t, const str
         table_note(table, "%s", t->troubles[i]);
     if (t->trouble_count > TROUBLES_SHOWN)
         table_note(table, "and %zu more: the view runs has their reasons", t->trouble_count - TROUBLES_SHOWN);
+    if (t->moment.kind == MOMENT_BEST)
+        table_note(table,
+                   "The lowest value of each run, chosen afterwards: lower than what training gives at a step set "
+                   "beforehand.");
+    else if (t->moment.kind != MOMENT_LAST)
+        table_note(table, "The last value logged at or before it, of every run that got there, also of those that did "
+                          "not finish.");
+    if (t->moment.kind != MOMENT_LAST && strcmp(t->split, "train") != 0)
+        table_note(table, "Evaluations before the last one are made on evaluation.blocks blocks, the last on "
+                          "evaluation.final_blocks.");
     if (t->baseline_parameters == 0 && t->row_count)
         table_note(table, "The baseline is not among these runs: there is nothing to compare with.");
 }
@@ -175,11 +184,22 @@ static const char *direction_text(const struct loss_table *t)
     return "";
 }
 
-static void value_columns(struct table *table)
+/* Anything but the last step is said in the column itself. Returns buf. */
+static const char *mean_heading(const struct loss_table *t, char buf[CELL_SIZE])
 {
+    char name[MOMENT_SIZE];
+    if (t->moment.kind == MOMENT_LAST)
+        return "mean";
+    snprintf(buf, CELL_SIZE, "mean at %s", moment_name(&t->moment, name));
+    return buf;
+}
+
+static void value_columns(struct table *table, const struct loss_table *t)
+{
+    char heading[CELL_SIZE];
     table_column(table, "parameters", TABLE_RIGHT);
     table_column(table, "tokens", TABLE_RIGHT);
-    table_column(table, "mean", TABLE_RIGHT);
+    table_column(table, mean_heading(t, heading), TABLE_RIGHT);
     table_column(table, "sd", TABLE_RIGHT);
     table_column(table, "spread", TABLE_RIGHT);
     table_column(table, "seeds", TABLE_LEFT);
@@ -225,9 +245,11 @@ static void comparison_cells(struct table *table, const struct loss_row *row)
 static void value_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
 {
     struct table *table = table_create();
-    table_caption(table, "%s: %s on %s at last step%s", t->experiment, t->metric, t->split, direction_text(t));
+    char moment[MOMENT_SIZE];
+    table_caption(table, "%s: %s on %s %s%s", t->experiment, t->metric, t->split, moment_format(&t->moment, moment),
+                  direction_text(t));
     table_column(table, "variant", TABLE_LEFT);
-    value_columns(table);
+    value_columns(table, t);
     for (size_t r = 0; r < t->row_count; r++) {
         label_cell(table, &t->rows[r], r, marks, true);
         value_cells(table, t, &t->rows[r], marks);
@@ -281,11 +303,12 @@ static void write_wide(const struct loss_table *t, enum table_format format, FIL
 {
     struct table *table = table_create();
     struct marks marks = marks_number(t);
-    table_caption(table, "%s: %s on %s at last step%s. Paired by seed; margin %g, alpha %g.", t->experiment, t->metric,
-                  t->split, direction_text(t), t->margin, t->alpha);
+    char moment[MOMENT_SIZE];
+    table_caption(table, "%s: %s on %s %s%s. Paired by seed; margin %g, alpha %g.", t->experiment, t->metric, t->split,
+                  moment_format(&t->moment, moment), direction_text(t), t->margin, t->alpha);
     table_column(table, "variant", TABLE_LEFT);
     table_column(table, "changed settings", TABLE_LEFT);
-    value_columns(table);
+    value_columns(table, t);
     comparison_columns(table, t);
     for (size_t r = 0; r < t->row_count; r++) {
         label_cell(table, &t->rows[r], r, &marks, false);
@@ -300,7 +323,8 @@ static void write_wide(const struct loss_table *t, enum table_format format, FIL
 
 /* ---- programs ---- */
 
-static const char *const mark_names[MARK_COUNT] = {"parameters", "tokens", "tokenizer", "host", "kernels", "precision"};
+static const char *const mark_names[MARK_COUNT] = {"parameters", "tokens",    "tokenizer", "host",
+                                                   "kernels",    "precision", "untrained"};
 
 /* The columns of the JSON contract; CSV has a few more at its end. */
 static struct table *data_table(const struct loss_table *t, bool more)
@@ -309,8 +333,9 @@ static struct table *data_table(const struct loss_table *t, bool more)
                                         "mean",    "sd",         "spread", "delta",     "ci_low",
                                         "ci_high", "p",          "p_holm", "mde",       "verdict"};
     struct table *table = table_create();
+    char heading[CELL_SIZE];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        table_column(table, names[i], TABLE_LEFT);
+        table_column(table, more && i == 5 ? mean_heading(t, heading) : names[i], TABLE_LEFT);
     if (more) {
         table_column(table, "tokens", TABLE_LEFT);
         table_column(table, "changes", TABLE_LEFT);
@@ -348,10 +373,13 @@ static struct table *data_table(const struct loss_table *t, bool more)
 static void write_json(const struct loss_table *t, FILE *out)
 {
     struct table *rows = data_table(t, false);
+    char moment[MOMENT_SIZE];
     json_t *root = json_object();
     json_put(root, "experiment", json_from_text(t->experiment));
     json_put(root, "metric", json_from_text(t->metric));
     json_put(root, "split", json_from_text(t->split));
+    if (t->moment.kind != MOMENT_LAST)
+        json_put(root, "at", json_from_text(moment_name(&t->moment, moment)));
     json_put(root, "rows", table_json(rows));
     json_print(root, out);
     json_decref(root);

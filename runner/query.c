@@ -36,6 +36,19 @@ static const char *const texts[QUERY_COUNT] = {
         "from member m join run r on r.id = m.run join tokenizer t on t.id = r.tokenizer "
         "where m.variant = ? order by m.seed",
     /* experiment */
+    [QUERY_MEMBER_CONFIGS] = "select v.baseline, m.seed, r.id, r.state, r.config from variant v "
+                             "join member m on m.variant = v.id join run r on r.id = m.run "
+                             "where v.experiment = ? order by v.position, v.id, m.seed",
+    /* experiment */
+    [QUERY_FINISHED_RUNS] = "select v.id, r.id, r.tokenizer, r.steps from variant v join member m on m.variant = v.id "
+                            "join run r on r.id = m.run where v.experiment = ? and r.state = 'finished'",
+    /* run; columns as moment.c counts them */
+    [QUERY_CURVE_TRAIN] = "select step + 1, tokens, seconds, loss, loss_kind from step where run = ? order by step",
+    /* run, split */
+    [QUERY_CURVE_EVALUATION] =
+        "select step, tokens, seconds, loss, loss_kind, bits_per_byte, bits_per_byte_kind, perplexity, perplexity_kind "
+        "from evaluation where run = ? and split = ? order by step",
+    /* experiment */
     [QUERY_MEASURES] = "select distinct l.split, l.metric from variant v join loss_summary l on l.variant = v.id "
                        "where v.experiment = ? order by l.split = 'train', l.split = 'validation' desc, l.split, "
                        "l.metric",

@@ -6,22 +6,14 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "runner/comparison.h"
 #include "runner/query.h"
 #include "runner/sql.h"
-#include "runner/statistics.h"
-
-/* What a finished run ended on, in one measure. */
-struct point {
-    size_t variant; /* index */
-    int64_t seed;
-    double value; /* not a number: it was not finite */
-};
 
 struct measure {
     char split[64];
     const char *metric;
-    struct point *points;
-    size_t count, room;
+    struct outcomes outcomes; /* of the finished runs */
 };
 
 struct group {
@@ -32,7 +24,7 @@ struct group {
 
 struct summary {
     sqlite3 *db;
-    double margin, alpha;
+    struct comparison_rules rules;
     struct group *groups; /* variants */
     size_t group_count;
     struct measure *measures;
@@ -52,20 +44,10 @@ static struct measure *measure_get(struct summary *summary, const char *split, c
     return measure;
 }
 
-static void point_add(struct measure *measure, struct point point)
-{
-    if (measure->count == measure->room) {
-        measure->room = measure->room ? 2 * measure->room : 16;
-        measure->points =
-            memory_grow(measure->points, measure->count * sizeof point, measure->room, sizeof *measure->points);
-    }
-    measure->points[measure->count++] = point;
-}
-
 static void summary_release(struct summary *summary)
 {
     for (size_t i = 0; i < summary->measure_count; i++)
-        memory_free(summary->measures[i].points);
+        outcomes_release(&summary->measures[i].outcomes);
     memory_free(summary->measures);
     memory_free(summary->groups);
 }
@@ -79,7 +61,8 @@ static void final_add(struct summary *summary, const char *split, const char *me
     struct measure *measure = measure_get(summary, split, metric);
     bool finite = sqlite3_column_int(s, column + 1) == 0;
     if (finished)
-        point_add(measure, (struct point){variant, seed, finite ? sqlite3_column_double(s, column) : (double)NAN});
+        outcome_add(&measure->outcomes,
+                    (struct outcome){variant, seed, finite ? sqlite3_column_double(s, column) : (double)NAN});
 }
 
 static bool finals_read(struct summary *summary, int64_t run, bool finished, size_t variant, int64_t seed,
@@ -131,92 +114,45 @@ static bool members_read(struct summary *summary, int64_t experiment, struct err
 
 /* ---- writing ---- */
 
-static bool loss_write(struct summary *summary, const struct measure *measure, size_t variant, struct error *err)
+static bool loss_write(struct summary *summary, const struct measure *measure, const struct group *group,
+                       const struct compared *row, struct error *err)
 {
-    const struct group *group = &summary->groups[variant];
-    double *values = memory_alloc(measure->count, sizeof *values);
-    size_t n = 0;
-    int64_t diverged = group->diverged;
-    for (size_t i = 0; i < measure->count; i++) {
-        const struct point *point = &measure->points[i];
-        if (point->variant != variant)
-            continue;
-        if (isnan(point->value))
-            diverged++;
-        else
-            values[n++] = point->value;
-    }
-    struct sample sample = sample_of(values, n);
-    memory_free(values);
+    const struct sample *sample = &row->sample;
     return sql_run(summary->db, "insert into loss_summary values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", "ittiiiddddd", err,
-                   group->id, measure->split, measure->metric, (int64_t)n, group->planned, diverged, sample.mean,
-                   sample.sd, sample.spread, sample.min, sample.max);
+                   group->id, measure->split, measure->metric, (int64_t)sample->n, group->planned,
+                   group->diverged + (int64_t)row->not_finite, sample->mean, sample->sd, sample->spread, sample->min,
+                   sample->max);
 }
 
-/* Differences variant - baseline of the seeds that both have. */
-static size_t pair(const struct measure *measure, size_t variant, size_t baseline, double *differences)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < measure->count; i++) {
-        const struct point *a = &measure->points[i];
-        if (a->variant != variant || isnan(a->value))
-            continue;
-        for (size_t j = 0; j < measure->count; j++) {
-            const struct point *b = &measure->points[j];
-            if (b->variant == baseline && b->seed == a->seed && !isnan(b->value))
-                differences[n++] = a->value - b->value;
-        }
-    }
-    return n;
-}
-
-static bool comparison_write(struct summary *summary, const struct measure *measure, size_t variant,
-                             const struct paired *paired, double p_holm, double factor, struct error *err)
+static bool comparison_write(struct summary *summary, const struct measure *measure, const struct group *group,
+                             const struct compared *row, struct error *err)
 {
     char text[VERDICT_SIZE];
-    size_t seeds;
-    enum verdict verdict = verdict_of(paired, p_holm, factor, summary->margin, summary->alpha, &seeds);
-    verdict_format(verdict, seeds, text);
+    const struct paired *paired = &row->paired;
+    verdict_format(row->verdict, row->seeds, text);
     return sql_run(summary->db, "insert into comparison_summary values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                   "ittiddddddt", err, summary->groups[variant].id, measure->split, measure->metric, (int64_t)paired->n,
-                   paired->delta, paired->ci_low, paired->ci_high, paired->p, p_holm, paired->mde, text);
-}
-
-static bool comparisons_write(struct summary *summary, const struct measure *measure, size_t baseline,
-                              struct error *err)
-{
-    size_t count = summary->group_count;
-    struct paired *paired = memory_alloc(count, sizeof *paired);
-    double *p = memory_alloc(3 * count, sizeof *p), *p_holm = p + count, *factor = p + 2 * count;
-    double *differences = memory_alloc(measure->count, sizeof *differences);
-    for (size_t v = 0; v < count; v++) {
-        size_t n = v == baseline ? 0 : pair(measure, v, baseline, differences);
-        paired[v] = paired_of(differences, n, summary->alpha);
-        p[v] = paired[v].p;
-    }
-    holm_adjust(p, count, p_holm, factor);
-    bool ok = true;
-    for (size_t v = 0; ok && v < count; v++)
-        ok = v == baseline || comparison_write(summary, measure, v, &paired[v], p_holm[v], factor[v], err);
-    memory_free(differences);
-    memory_free(p);
-    memory_free(paired);
-    return ok;
+                   "ittiddddddt", err, group->id, measure->split, measure->metric, (int64_t)paired->n, paired->delta,
+                   paired->ci_low, paired->ci_high, paired->p, row->p_holm, paired->mde, text);
 }
 
 static bool summary_write(struct summary *summary, struct error *err)
 {
-    size_t baseline = summary->group_count;
-    for (size_t v = 0; v < summary->group_count; v++)
+    size_t count = summary->group_count, baseline = count;
+    for (size_t v = 0; v < count; v++)
         if (summary->groups[v].baseline)
             baseline = v;
+    struct compared *rows = memory_alloc(count, sizeof *rows);
     bool ok = true;
     for (size_t m = 0; ok && m < summary->measure_count; m++) {
-        for (size_t v = 0; ok && v < summary->group_count; v++)
-            ok = loss_write(summary, &summary->measures[m], v, err);
-        if (ok && baseline < summary->group_count)
-            ok = comparisons_write(summary, &summary->measures[m], baseline, err);
+        const struct measure *measure = &summary->measures[m];
+        variants_compare(&measure->outcomes, count, baseline, summary->rules, rows);
+        for (size_t v = 0; ok && v < count; v++) {
+            const struct group *group = &summary->groups[v];
+            ok = loss_write(summary, measure, group, &rows[v], err) &&
+                 (baseline == count || v == baseline || comparison_write(summary, measure, group, &rows[v], err));
+        }
     }
+    memory_free(rows);
     return ok;
 }
 
@@ -227,8 +163,8 @@ static bool settings_read(struct summary *summary, int64_t experiment, struct er
         sql_prepare(summary->db, "select margin, alpha from experiment where id = ?", "i", err, experiment);
     bool ok = s && sql_step(s, &row, err);
     if (ok && row) {
-        summary->margin = sqlite3_column_double(s, 0);
-        summary->alpha = sqlite3_column_double(s, 1);
+        summary->rules.margin = sqlite3_column_double(s, 0);
+        summary->rules.alpha = sqlite3_column_double(s, 1);
     }
     sqlite3_finalize(s);
     return ok;

@@ -1,6 +1,7 @@
 /* The comparison table, from databases with known numbers. */
 #include "runner/loss_table.h"
 
+#include "runner/untrained.h"
 #include "tests/database_case.h"
 
 static const char *table_of(struct fixture *f, const char *experiment, const char *metric, const char *split,
@@ -70,6 +71,147 @@ Test(loss_table, text_says_what_is_known_and_what_is_not)
           "rmsnorm, seed 3: diverged: loss is nan at step 3\n");
     sweep_release(sweep);
     fixture_remove(&f);
+}
+
+/* Differences to the baseline, three seeds; t(0.975, 2) = 4.3027, t(0.8, 2) = 1.0607; for two degrees of freedom
+ * p = 1 - |t| / sqrt(2 + t^2):
+ *            differences          delta  sd      se       t        half    p         mde
+ *   better   -0.10 -0.12 -0.11    -0.11  0.01    0.00577  -19.053  0.0248  0.002743  0.0310
+ *   same      0.001 -0.001 0       0     0.001   0.00058    0      0.0025  1         0.0031
+ *   worse     0.20 0.22 0.24       0.22  0.02    0.01155   19.053  0.0497  0.002743  0.0619
+ *   unclear   0.03 -0.02 0.05      0.02  0.03606 0.02082    0.961  0.0896  0.438048  0.1116
+ * Holm over the four: 4 * 0.002743 = 0.0110 twice (the second's 3 * p is below the first's), 2 * 0.438048 = 0.8761, 1.
+ * unclear is decided by 34 seeds: (t(0.9875, n-1) + t(0.8, n-1)) * 0.03606 / sqrt(n) is 0.0201 at 33, 0.0198 at 34. */
+static struct sweep *sweep_known(struct fixture *f)
+{
+    static const char *const labels[] = {"baseline", "better", "same", "worse", "unclear"};
+    static const double baseline[] = {2.10, 2.14, 2.12};
+    static const double differences[][3] = {
+        {0, 0, 0}, {-0.10, -0.12, -0.11}, {0.001, -0.001, 0}, {0.20, 0.22, 0.24}, {0.03, -0.02, 0.05}};
+    struct sweep *sweep = sweep_make("known", labels, 5, three_seeds, 3, "k");
+    fixture_open(f);
+    freeze(f->db, sweep);
+    for (size_t r = 0; r < 15; r++)
+        run_through(f->db, sweep->runs[r].key, baseline[r % 3] + differences[r / 3][r % 3], RUN_FINISHED);
+    return sweep;
+}
+
+Test(loss_table, known_numbers_give_the_table_done_by_hand)
+{
+    struct fixture f;
+    struct sweep *sweep = sweep_known(&f);
+    shows(table_of(&f, "known", NULL, NULL, TABLE_TEXT),
+          "known: bits_per_byte on validation at last step; lower is better\n"
+          "variant          parameters  tokens    mean      sd  spread  seeds\n"
+          "-------------------------------------------------------------------\n"
+          "baseline              1,000   4,096  2.1200  0.0200  0.0400  3 of 3\n"
+          "better    900 (-10.0 %) [1]   4,096  2.0100  0.0100  0.0200  3 of 3\n"
+          "same      900 (-10.0 %) [1]   4,096  2.1200  0.0190  0.0380  3 of 3\n"
+          "worse     900 (-10.0 %) [1]   4,096  2.3400  0.0346  0.0600  3 of 3\n"
+          "unclear   900 (-10.0 %) [1]   4,096  2.1400  0.0265  0.0500  3 of 3\n"
+          "\n"
+          "Against the baseline, paired by seed; margin 0.01, alpha 0.05\n"
+          "variant    delta       95 % interval  p_holm     mde  verdict\n"
+          "------------------------------------------------------------------------------------\n"
+          "better   -0.1100  [-0.1348, -0.0852]  0.0110  0.0310  better\n"
+          "same     +0.0000   [-0.0025, 0.0025]  1.0000  0.0031  same\n"
+          "worse    +0.2200    [0.1703, 0.2697]  0.0110  0.0619  worse\n"
+          "unclear  +0.0200   [-0.0696, 0.1096]  0.8761  0.1116  not separated (34 seeds would)\n"
+          "\n"
+          "variant   changed settings\n"
+          "--------------------------\n"
+          "baseline  none\n"
+          "better    norm=better\n"
+          "same      norm=same\n"
+          "worse     norm=worse\n"
+          "unclear   norm=unclear\n"
+          "[1] parameters are more than 2 % away from the baseline's: size alone may make the difference\n");
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+static struct loss_table *table_at(struct fixture *f, const char *experiment, const char *split, const char *at,
+                                   enum loss_table_result want, struct error *err)
+{
+    struct moment moment;
+    sqlite3 *db = database_handle(f->db);
+    int64_t id = database_find_experiment(db, experiment, err);
+    cr_assert(moment_parse(at, &moment, err), "%s", err->text);
+    struct loss_table *table =
+        loss_table_read(db, id, strcmp(split, "train") == 0 ? "loss" : "bits_per_byte", split, err);
+    cr_assert(table, "%s", err->text);
+    cr_assert_eq(loss_table_move(table, db, id, &moment, err), want, "%s: %s", at, err->text);
+    return table;
+}
+
+static void mean_at(struct fixture *f, const char *split, const char *at, int64_t n, double mean)
+{
+    struct error err;
+    struct loss_table *table = table_at(f, "quick", split, at, LOSS_TABLE_MOVED, &err);
+    const struct loss_row *row = &table->rows[1];
+    cr_assert_eq(row->n, n, "%s: n is %" PRId64, at, row->n);
+    cr_assert(fabs(row->mean - mean) < 1e-12, "%s: mean is %g", at, row->mean);
+    cr_assert_eq(row->n_diverged, 1);
+    loss_table_free(table);
+}
+
+/* rmsnorm: 8 bits before the first step, then 2.00 and 2.02 after the fourth; the third seed diverges in its fourth.
+ * Training losses fall by one a step: 7.00, 6.00, 5.00, 4.00 for the first seed, and 5 for the third up to 3.00. */
+Test(loss_table, other_moments_than_the_last_are_taken_from_the_curves)
+{
+    struct fixture f;
+    struct error err;
+    char text[4096];
+    struct sweep *sweep = sweep_half(&f);
+    mean_at(&f, "validation", "best", 2, 2.01);
+    mean_at(&f, "validation", "step:0", 3, 8);
+    mean_at(&f, "validation", "step:3", 2, 8);
+    mean_at(&f, "validation", "step:4", 2, 2.01);
+    mean_at(&f, "validation", "tokens:4096", 2, 2.01);
+    mean_at(&f, "validation", "seconds:1.9", 2, 8);
+    mean_at(&f, "train", "step:2", 3, (4 + 2.00 + 4 + 2.02 + 4 + 0) / 3);
+    mean_at(&f, "train", "best", 2, (2 + 2.00 + 2 + 2.02) / 2);
+    loss_table_free(table_at(&f, "quick", "validation", "step:5", LOSS_TABLE_NOT_THERE, &err));
+    cr_assert_str_eq(err.text, "no run of 'quick' logged bits_per_byte on validation as late as that (at step 5): the "
+                               "furthest is at 4");
+    struct loss_table *table = table_at(&f, "quick", "validation", "best", LOSS_TABLE_MOVED, &err);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    loss_table_write(table, TABLE_TEXT, 100, out);
+    fclose(out);
+    cr_assert(strstr(text, "bits_per_byte on validation at each run's best; lower is better\n"), "%s", text);
+    cr_assert(strstr(text, "  mean at best  "), "%s", text);
+    cr_assert(strstr(text, "2 of 3, 1 diverged"), "%s", text);
+    loss_table_free(table);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(loss_table, a_moment_that_is_none_is_refused)
+{
+    static const char *const texts[] = {"",        "first",  "step",        "step:",      "step:x", "step:1.5",
+                                        "step:-1", "last:3", "seconds:nan", "tokens:1e3", "best:"};
+    struct moment moment;
+    struct error err;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        cr_assert_not(moment_parse(texts[i], &moment, &err), "%s", texts[i]);
+    cr_assert_str_eq(err.text, "--at is 'best:', expected last, best, step:N, tokens:N or seconds:N");
+    cr_assert(moment_parse("seconds:1.5e1", &moment, &err));
+    cr_assert(moment.kind == MOMENT_SECONDS && fabs(moment.amount - 15) < 1e-12);
+}
+
+/* Bits per byte as a deep decoder gave them: pre-norm goes on learning, post-norm stops at the frequencies of the
+ * bytes; the fifth ends above where it began. */
+Test(loss_table, runs_that_did_not_train_are_found)
+{
+    struct progress_points runs[] = {{0, 1, 8.03, 4.43, 3.87, false}, {0, 1, 8.00, 4.95, 4.09, false},
+                                     {1, 1, 8.03, 5.03, 5.02, false}, {1, 1, 8.00, 5.00, 5.06, false},
+                                     {2, 1, 40.0, 12.0, 9.00, false}, {3, 1, 8.00, 4.30, 4.05, false},
+                                     {4, 2, 6.50, NAN, 6.40, false}};
+    static const bool want[] = {false, false, true, true, true, false, false};
+    enum { COUNT = sizeof runs / sizeof runs[0] };
+    untrained_find(runs, COUNT, 5);
+    for (size_t i = 0; i < COUNT; i++)
+        cr_assert_eq(runs[i].untrained, want[i], "run %zu", i);
 }
 
 Test(loss_table, json_is_that_of_the_contract)
