@@ -64,7 +64,7 @@ Test(effect, of_a_knob_is_the_mean_over_the_other_settings)
         "0 is better\n"
         "Mean over the other settings, paired by seed; margin 0.01, alpha 0.05\n"
         "level         settings    delta       95 % interval  p_holm     mde  seeds   verdict\n"
-        "-----------------------------------------------------------------------------------\n"
+        "------------------------------------------------------------------------------------\n"
         "norm=rmsnorm         2  -0.0500  [-0.0930, -0.0070]  0.0377  0.0536  3 of 3  better\n"
         "\n"
         "The effect at each of the other settings\n"
