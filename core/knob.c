@@ -169,7 +169,7 @@ const char *knob_describe(const struct knob *knob, char *buf, size_t size)
     case KNOB_NUMBER: {
         struct range range = range_of(knob);
         if (isinf(range.high))
-            snprintf(buf, size, "a number %s %g", range.low_open ? "above" : "of at least", range.low);
+            snprintf(buf, size, "a finite number %s %g", range.low_open ? "above" : "of at least", range.low);
         else
             snprintf(buf, size, "a number %s %g and %s %g", range.low_open ? "above" : "of at least", range.low,
                      range.high_open ? "below" : "at most", range.high);

@@ -140,18 +140,35 @@ struct place own_place(const struct experiment_draft *draft, int setting, bool o
     return value ? value->place : draft->place;
 }
 
+static bool text_names(const char *text, const struct setting_value *value)
+{
+    const struct knob *knob = setting_knob(value->setting);
+    return knob && strstr(text, knob->field);
+}
+
 /* The value of the point that is to blame: the knob's own, else one whose field the text names. */
 static const struct setting_value *point_culprit(const struct sweep_point *point, int setting, const char *text)
 {
     for (size_t i = 0; i < point->count; i++)
         if (point->values[i]->setting == setting)
             return point->values[i];
-    for (size_t i = 0; i < point->count; i++) {
-        const struct knob *knob = setting_knob(point->values[i]->setting);
-        if (knob && strstr(text, knob->field))
+    for (size_t i = 0; i < point->count; i++)
+        if (text_names(text, point->values[i]))
             return point->values[i];
-    }
     return NULL;
+}
+
+/* Where the file's own settings are to blame: at the knob, else (it has its default) at one that the text names. */
+static struct place own_culprit(const struct experiment_draft *draft, int setting, bool on_baseline, const char *text)
+{
+    const struct setting_list *lists[] = {on_baseline ? &draft->overrides : &draft->own, &draft->own};
+    if (list_find(lists[0], setting) || list_find(lists[1], setting))
+        return own_place(draft, setting, on_baseline);
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++)
+        for (size_t i = 0; i < lists[l]->count; i++)
+            if (text_names(text, &lists[l]->values[i]))
+                return lists[l]->values[i].place;
+    return draft->place;
 }
 
 static void check_report(void *context, const struct knob *knob, const char *text)
@@ -162,7 +179,8 @@ static void check_report(void *context, const struct knob *knob, const char *tex
     if (text_index_find(check->texts, text) != SIZE_MAX) {
         if (text_index_find(&check->draft->told, text) == SIZE_MAX) {
             text_index_add(&check->draft->told, text, 0);
-            problem_add(check->draft->problems, own_place(check->draft, setting, point->on_baseline), "%s", text);
+            problem_add(check->draft->problems, own_culprit(check->draft, setting, point->on_baseline, text), "%s",
+                        text);
         }
         return;
     }

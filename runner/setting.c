@@ -239,6 +239,11 @@ void unknown_key_report(struct problems *problems, struct place place, const cha
         problem_add(problems, place, "unknown key '%s'", key);
         return;
     }
+    if (strcmp(field_of(key), "seed") == 0 || strcmp(field_of(key), "seeds") == 0) {
+        problem_add(problems, place, "unknown key '%s': seeds stand at the top of the file, as in seeds: [1337, 1338]",
+                    key);
+        return;
+    }
     const char *nearest = word_nearest(key, words, word_count);
     if (!nearest)
         nearest = setting_nearest(key);

@@ -426,6 +426,10 @@ struct yaml *yaml_parse(const char *name, const char *text, size_t size, struct 
         problem_add(problems, (struct place){name, 0, 0}, "%zu bytes: expected at most %d", size, YAML_FILE_LIMIT);
         return NULL;
     }
+    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* libyaml takes a byte order mark for text */
+        text += 3;
+        size -= 3;
+    }
     char *file = memory_copy_text(name);
     struct reader *reader = memory_alloc(1, sizeof *reader);
     *reader = (struct reader){.name = file, .text = text, .size = size, .problems = problems};

@@ -114,7 +114,7 @@ Test(knob, a_bad_number_says_what_is_allowed)
 {
     expect_refused("model.dropout", "1.0", false,
                    "model.dropout is '1.0': expected a number of at least 0 and below 1");
-    expect_refused("model.init_std", "0", false, "model.init_std is '0': expected a number above 0");
+    expect_refused("model.init_std", "0", false, "model.init_std is '0': expected a finite number above 0");
     expect_refused("model.norm_epsilon", "1.5", false,
                    "model.norm_epsilon is '1.5': expected a number of at least 0 and at most 1");
     expect_refused("training.steps", "1e3", false,

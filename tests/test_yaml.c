@@ -108,6 +108,16 @@ Test(yaml, only_plain_spellings_of_nothing_are_null)
     yaml_tree_free(tree);
 }
 
+Test(yaml, a_byte_order_mark_is_passed_over)
+{
+    struct yaml *tree = parse_good("\xef\xbb\xbf"
+                                   "a: 1\r\nb: 2\r\n");
+    cr_assert_eq(tree->count, 2);
+    cr_expect_str_eq(yaml_get(tree, "a")->text, "1");
+    cr_expect_eq(yaml_get(tree, "b")->place.line, 2);
+    yaml_tree_free(tree);
+}
+
 Test(yaml, an_empty_file_is_nothing)
 {
     struct yaml *tree = parse_good("# only a comment\n");
