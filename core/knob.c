@@ -102,16 +102,18 @@ static const char *choice_at(const char *choices, int index, size_t *length)
 /* The fewest digits that read back the same; without an exponent where whole digits do: 500000, not 5e+05. */
 static void number_format(double number, char buf[KNOB_TEXT_SIZE])
 {
+    char text[KNOB_TEXT_SIZE]; /* gcc takes buf for NULL under its sanitizers */
     int digits = 0;
     do {
-        snprintf(buf, KNOB_TEXT_SIZE, "%.*e", digits, number);
-        double back = strtod(buf, NULL);
+        snprintf(text, sizeof text, "%.*e", digits, number);
+        double back = strtod(text, NULL);
         if (!(back < number) && !(back > number))
             break;
     } while (++digits < 17);
-    int exponent = (int)strtol(strchr(buf, 'e') + 1, NULL, 10);
+    int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
     bool whole = exponent > digits && exponent < 15;
-    snprintf(buf, KNOB_TEXT_SIZE, "%.*g", (whole ? exponent : digits) + 1, number);
+    snprintf(text, sizeof text, "%.*g", (whole ? exponent : digits) + 1, number);
+    memcpy(buf, text, sizeof text);
 }
 
 const char *knob_format(const struct knob *knob, union knob_value value, char buf[KNOB_TEXT_SIZE])

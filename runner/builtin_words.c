@@ -186,8 +186,11 @@ static void word_derive(const struct word *words, size_t count, enum word_class 
     const char *prefix = draw(writer, prefixes[class], 4);
     const char *first = class == WORD_NOUN ? words[writer_below(writer, (uint32_t)count)].forms[FORM_BASE] : prefix;
     const struct word *second = &words[writer_below(writer, (uint32_t)count)];
-    for (int form = 0; form < WORD_FORMS; form++)
-        snprintf(word->forms[form], WORD_SIZE, "%.9s%.13s", first, second->forms[form]);
+    char text[WORD_SIZE];
+    for (int form = 0; form < WORD_FORMS; form++) {
+        snprintf(text, sizeof text, "%.9s%.13s", first, second->forms[form]);
+        memcpy(word->forms[form], text, sizeof text);
+    }
 }
 
 static void word_invent(enum word_class class, struct writer *writer, char word[WORD_SIZE])

@@ -6,18 +6,21 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/unicode.h"
+#include "runner/text_stream.h"
 
 const char *json_number_format(double value, char buf[JSON_NUMBER_SIZE])
 {
+    char text[JSON_NUMBER_SIZE]; /* gcc takes buf for NULL under its sanitizers */
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(buf, JSON_NUMBER_SIZE, "%.*g", digits, value);
-        if (strtod(buf, NULL) == value)
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
             break;
     }
     /* A real stays a real for whoever reads it back. */
-    if (!strpbrk(buf, ".e"))
-        memcpy(buf + strlen(buf), ".0", 3);
-    return buf;
+    if (!strpbrk(text, ".e"))
+        memcpy(text + strlen(text), ".0", 3);
+    return memcpy(buf, text, sizeof text);
 }
 
 static json_t *value_check(json_t *value)
@@ -32,23 +35,6 @@ json_t *json_from_double(double value)
     return value_check(isfinite(value) ? json_real(value) : json_null());
 }
 
-/* Length of the well-formed UTF-8 sequence at text, 0 when there is none. */
-static size_t sequence_length(const unsigned char *text)
-{
-    if (text[0] < 0x80)
-        return 1;
-    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] < 0xc2 || text[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool surrogate = text[0] == 0xed && text[1] > 0x9f;
-    bool too_high = text[0] == 0xf4 && text[1] > 0x8f;
-    return overlong || surrogate || too_high ? 0 : length;
-}
-
 json_t *json_from_text(const char *text)
 {
     static const char replacement[] = "\xef\xbf\xbd";
@@ -57,15 +43,16 @@ json_t *json_from_text(const char *text)
     json_t *plain = json_string(text);
     if (plain)
         return plain;
-    char *clean = memory_alloc(strlen(text) * (sizeof replacement - 1) + 1, 1);
-    size_t used = 0;
-    while (*text) {
-        size_t length = sequence_length((const unsigned char *)text);
-        const char *from = length ? text : replacement;
-        size_t size = length ? length : sizeof replacement - 1;
-        memcpy(clean + used, from, size);
-        used += size;
-        text += length ? length : 1;
+    size_t size = strlen(text), used = 0;
+    char *clean = memory_alloc(size * (sizeof replacement - 1) + 1, 1);
+    for (size_t i = 0; i < size;) {
+        int32_t code_point;
+        size_t length = unicode_decode(text + i, size - i, &code_point);
+        bool valid = code_point != UNICODE_INVALID;
+        size_t copied = valid ? length : sizeof replacement - 1;
+        memcpy(clean + used, valid ? text + i : replacement, copied);
+        used += copied;
+        i += length;
     }
     json_t *value = value_check(json_string(clean));
     memory_free(clean);
@@ -172,18 +159,11 @@ static void value_write(const struct writer *writer, const json_t *value, int de
 
 char *json_format(const json_t *root, enum json_layout layout, bool sorted)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
-    struct writer writer = {out, layout, sorted};
+    struct text_stream text;
+    text_stream_open(&text);
+    struct writer writer = {text.out, layout, sorted};
     value_write(&writer, root, 0);
-    if (fclose(out))
-        abort();
-    char *copy = memory_copy_bytes(text, size);
-    free(text);
-    return copy;
+    return text_stream_take(&text);
 }
 
 void json_print(const json_t *root, FILE *out)

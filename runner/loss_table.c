@@ -10,6 +10,7 @@
 #include "runner/problem.h"
 #include "runner/query.h"
 #include "runner/sql.h"
+#include "runner/text_stream.h"
 #include "runner/untrained.h"
 
 #define PARAMETERS_APART 0.02
@@ -204,10 +205,10 @@ static unsigned marks_of(const struct members *a, const struct members *b)
 /* [["model.norm","rmsnorm"],..] as "norm=rmsnorm, .."; the groups model and training go without saying. */
 static char *changes_text(const char *json)
 {
-    char *text;
-    size_t size, i;
+    size_t i;
     json_t *changes = json_loads(json, 0, NULL), *change;
-    FILE *out = open_memstream(&text, &size);
+    struct text_stream text;
+    text_stream_open(&text);
     json_array_foreach(changes, i, change)
     {
         const char *name = json_string_value(json_array_get(change, 0));
@@ -218,13 +219,10 @@ static char *changes_text(const char *json)
             name += 6;
         else if (strncmp(name, "training.", 9) == 0)
             name += 9;
-        fprintf(out, "%s%s=%s", i ? ", " : "", name, value);
+        fprintf(text.out, "%s%s=%s", i ? ", " : "", name, value);
     }
-    fclose(out);
     json_decref(changes);
-    char *copy = memory_copy_bytes(text, size);
-    free(text);
-    return copy;
+    return text_stream_take(&text);
 }
 
 static void row_fill(struct loss_row *row, sqlite3_stmt *s)

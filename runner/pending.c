@@ -94,11 +94,6 @@ void pending_free(struct pending *pending)
     memory_free(pending);
 }
 
-size_t pending_count(const struct pending *pending)
-{
-    return pending->count;
-}
-
 /* ---- joining ---- */
 
 static struct item *item_add(struct pending *pending, enum item_kind kind, const char *key)

@@ -29,8 +29,6 @@ void pending_evaluation(struct pending *pending, const char *key, const struct e
 void pending_end(struct pending *pending, const char *key, enum run_state state, const char *reason,
                  const char *log_tail);
 
-size_t pending_count(const struct pending *pending);
-
 /* Commits when a second has passed since the last time, or at once when urgent. False on errors other than busy. */
 bool pending_pump(struct pending *pending, bool urgent, struct error *err);
 

@@ -3,10 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/memory.h"
+#include "runner/text_stream.h"
 
 static void word_print(const char *word, FILE *out)
 {
@@ -39,19 +38,13 @@ static void option_print(const struct option *option, const struct arguments *ar
 
 char *run_words(const struct command *command, const struct arguments *arguments)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
+    struct text_stream text;
+    text_stream_open(&text);
+    FILE *out = text.out;
     fprintf(out, "runner %s", command->name);
     for (size_t i = 0; i < arguments->positional_count; i++)
         word_print(arguments->positional[i], out);
     for (const struct option *option = command->options; option && option->name; option++)
         option_print(option, arguments, out);
-    if (fclose(out) != 0)
-        abort();
-    char *copy = memory_copy_text(text);
-    free(text);
-    return copy;
+    return text_stream_take(&text);
 }

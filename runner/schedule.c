@@ -3,11 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "runner/checkpoint.h"
+#include "runner/text_stream.h"
 
 enum { NAMED_MOST = 5 };
 
@@ -99,11 +99,9 @@ static void names_print(const struct schedule *schedule, const struct sweep *swe
 
 char *schedule_summary(const struct schedule *schedule, const struct sweep *sweep)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
+    struct text_stream text;
+    text_stream_open(&text);
+    FILE *out = text.out;
     fprintf(out, "%zu run%s: %zu finished", schedule->total, schedule->total == 1 ? "" : "s",
             schedule->counts[ACTION_FINISHED]);
     static const enum run_action named[] = {ACTION_DIVERGED, ACTION_FAILED};
@@ -114,9 +112,5 @@ char *schedule_summary(const struct schedule *schedule, const struct sweep *swee
         }
     if (schedule->to_train)
         fprintf(out, ", %zu not finished", schedule->to_train);
-    if (fclose(out) != 0)
-        abort();
-    char *copy = memory_copy_text(text);
-    free(text);
-    return copy;
+    return text_stream_take(&text);
 }

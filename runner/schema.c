@@ -19,6 +19,7 @@
 #include "core/knob.h"
 #include "core/memory.h"
 #include "runner/sql.h"
+#include "runner/text_stream.h"
 
 const char *const schema_migrations[] = {
     "create table tokenizer (\n"
@@ -239,21 +240,15 @@ bool schema_update(sqlite3 *db, const char *const *migrations, size_t count, str
 
 char *schema_sql(void)
 {
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
+    struct text_stream text;
+    text_stream_open(&text);
     for (size_t i = 0; i < schema_version; i++)
-        fputs(schema_migrations[i], out);
+        fputs(schema_migrations[i], text.out);
     const struct schema_view *view;
     for (size_t i = 0; (view = schema_view(i)); i++) {
         char *sql = schema_view_sql(view);
-        fprintf(out, "%s;\n", sql);
+        fprintf(text.out, "%s;\n", sql);
         memory_free(sql);
     }
-    fclose(out);
-    char *copy = memory_copy_bytes(text, size);
-    free(text);
-    return copy;
+    return text_stream_take(&text);
 }

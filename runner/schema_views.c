@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/knob.h"
-#include "core/memory.h"
+#include "runner/text_stream.h"
 
 #define COLUMNS(rows) rows, sizeof(rows) / sizeof(rows)[0]
 
@@ -73,20 +73,15 @@ static const struct schema_column curves_columns[] = {
 #define EVALUATION(metric)                                                                                             \
     "select e.name, v.label, m.seed, s.step, s.tokens, s.seconds, s.split, '" metric "', s." metric                    \
     ",\n  " KIND("s." metric "_kind") "\n" CURVES_FROM "  cross join evaluation s on s.run = m.run"
-static const char curves_body[] = TRAIN("loss", KIND("s.loss_kind")) "\nunion all\n" TRAIN(
-    "grad_norm",
-    KIND(
-        "s.grad_"
-        "norm_"
-        "kind")) "\nunion all\n" TRAIN("learning_rate",
-                                       "'finite'") "\nunion all\n" EVALUATION("loss") "\nunion all\n" EVALUATION("bits"
-                                                                                                                 "_per"
-                                                                                                                 "_byt"
-                                                                                                                 "e") "\nunion "
-                                                                                                                      "all\n" EVALUATION(
-                                                                                                                          "perp"
-                                                                                                                          "lexi"
-                                                                                                                          "ty");
+/* clang-format off */
+static const char curves_body[] =
+    TRAIN("loss", KIND("s.loss_kind")) "\nunion all\n"
+    TRAIN("grad_norm", KIND("s.grad_norm_kind")) "\nunion all\n"
+    TRAIN("learning_rate", "'finite'") "\nunion all\n"
+    EVALUATION("loss") "\nunion all\n"
+    EVALUATION("bits_per_byte") "\nunion all\n"
+    EVALUATION("perplexity");
+/* clang-format on */
 
 static const struct schema_column losses_columns[] = {
     {"experiment", "name of the experiment"},
@@ -204,11 +199,9 @@ static void config_column_put(const struct knob *knob, FILE *out)
 
 char *schema_view_sql(const struct schema_view *view)
 {
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
+    struct text_stream text;
+    text_stream_open(&text);
+    FILE *out = text.out;
     fprintf(out, "create view %s(", view->name);
     for (size_t i = 0; i < view->column_count; i++)
         fprintf(out, "%s\"%s\"", i ? ", " : "", view->columns[i].name);
@@ -221,8 +214,5 @@ char *schema_view_sql(const struct schema_view *view)
     } else {
         fputs(bodies[view - fixed_views], out);
     }
-    fclose(out);
-    char *copy = memory_copy_bytes(text, size);
-    free(text);
-    return copy;
+    return text_stream_take(&text);
 }
