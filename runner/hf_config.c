@@ -70,9 +70,9 @@ bool hf_set_knob(const struct hf_reading *reading, const char *key, const json_t
         knob_set(knob, &reading->config->config, out);
         return true;
     }
-    bool zero_is_ours = knob->kind == KNOB_INTEGER ? knob->minimum == 0 : knob->kind == KNOB_NUMBER;
+    bool zero_is_ours = knob->kind != KNOB_BOOLEAN && knob_parse(knob, "0", false, &out, NULL);
     hf_refuse(reading, key, value, "%s%s", knob_describe(knob, accepted, sizeof accepted),
-              zero_is_ours ? ", above 0" : "");
+              zero_is_ours ? ", and above 0" : "");
     return false;
 }
 
@@ -80,7 +80,7 @@ static void read_vocabulary(const struct hf_reading *reading, const char *key, c
 {
     json_int_t size = json_integer_value(value);
     if (!json_is_integer(value) || size < 1 || size > VOCABULARY_LIMIT)
-        hf_refuse(reading, key, value, "whole number from 1 to %d", VOCABULARY_LIMIT);
+        hf_refuse(reading, key, value, "a whole number from 1 to %d", VOCABULARY_LIMIT);
     else
         reading->config->vocab_size = size;
 }
