@@ -140,6 +140,21 @@ demo: ## install what is missing, build, train experiments/quick.yaml, show its 
 bench: $B/runner ## measure the speed of a training step against what this machine can do
 	$B/runner bench
 
+# Mutated files against the readers of what other people wrote. What was found to be of interest stays in build/fuzz.
+FUZZ_RUNS := 100000
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZED := CC=clang SAN=address,undefined,fuzzer-no-link NATIVE=
+$B/fuzz/%: $O/tests/fuzz/fuzz_%.o $B/librunner.a $B/libcore.a
+	@mkdir -p $(@D)
+	$(call say,ld)
+	$Q$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(RUNNER_LIBS)
+fuzz-programs: $(FUZZ:%=$B/fuzz/%)
+fuzz: ## FUZZ_RUNS=1000000: mutated files against the readers of safetensors and config.json
+	$(MAKE) -j2 --no-print-directory fuzz-programs $(FUZZED)
+	@for name in $(FUZZ); do mkdir -p build/fuzz/$$name && echo "== $$name" && \
+	    build/clang-address-undefined-fuzzer-no-link/fuzz/$$name -runs=$(FUZZ_RUNS) -max_len=4096 -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/ -dict=tests/fuzz/$$name.dict build/fuzz/$$name tests/fuzz/seeds/$$name || exit 1; done
+
 packages: ## install the Debian packages that build, tests and lint need
 	./packages.sh build test lint
 
@@ -160,7 +175,7 @@ help: ## show this
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
 
-.PHONY: all tests check test demo bench packages lint install clean help FORCE
+.PHONY: all tests check test demo bench fuzz fuzz-programs packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $O $D -name '*.d' 2>/dev/null)

@@ -239,7 +239,10 @@ static bool by_position(const struct view *view, char *text)
         snprintf(text, MATCH_HINT_SIZE,
                  "the first token is right and later ones are not (%.1e at position 0, %.1e after "
                  "it): %s",
-                 errors[0], rest, rotates ? "rotation or mask" : "mask");
+                 errors[0], rest,
+                 view->reference->config.model.qk_norm ? "rotation or mask, or the norm of queries and keys"
+                 : rotates                             ? "rotation or mask"
+                                                       : "mask");
         found = true;
     } else if (errors[T - 1] <= tolerance && mean_of(errors, 0, T - 1) > tolerance) {
         snprintf(text, MATCH_HINT_SIZE, "the last token is right and earlier ones are not: the causal mask");
