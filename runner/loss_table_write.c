@@ -17,8 +17,8 @@ static const char *const mark_texts[MARK_COUNT] = {
     [MARK_HOST] = "a run and the baseline's run of the same seed were trained on different machines",
     [MARK_KERNELS] = "a run and the baseline's run of the same seed were trained with different processors or kernels",
     [MARK_PRECISION] = "another number format than the baseline's",
-    [MARK_UNTRAINED] = "a run of it did not train: it ends no lower than an untrained model, or above where the best "
-                       "variant was after a quarter of training and since then fell less than a quarter as far",
+    [MARK_UNTRAINED] = ("a run of it did not train: it ends no lower than an untrained model, or above where the best "
+                        "variant was after a quarter of training and since then fell less than a quarter as far"),
 };
 
 /* Numbers of the marks that occur, in order of first use; 0 = not used. */
