@@ -274,6 +274,31 @@ Test(safetensors, what_is_written_is_read_back)
     rmdir(folder);
 }
 
+Test(safetensors, wide_whole_numbers_are_read_when_they_fit)
+{
+    char path[64], *folder = folder_new();
+    snprintf(path, sizeof path, "%s/a.safetensors", folder);
+    const int64_t fit[3] = {-1, INT32_MAX, INT32_MIN}, large[1] = {INT64_C(1) << 32};
+    const struct safetensors_entry entries[] = {entry_make("fit", SAFETENSORS_I64, 1, 3, fit),
+                                                entry_make("large", SAFETENSORS_I64, 1, 1, large)};
+    struct error err;
+    int32_t back[3];
+    cr_assert(safetensors_write(path, entries, 2, NULL, &err), "%s", err.text);
+    struct safetensors *file = safetensors_open(path, &err);
+    cr_assert_not_null(file, "%s", err.text);
+    for (int times = 0; times < 2; times++) { /* also after its memory was given back */
+        cr_assert(safetensors_read_int32(safetensors_find(file, "fit"), back, 3, &err), "%s", err.text);
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq(back[i], fit[i]);
+        safetensors_release(file, safetensors_find(file, "fit"));
+    }
+    cr_assert(!safetensors_read_int32(safetensors_find(file, "large"), back, 1, &err));
+    cr_assert_not_null(strstr(err.text, "'large' holds 4294967296 at position 0"), "%s", err.text);
+    safetensors_close(file);
+    unlink(path);
+    rmdir(folder);
+}
+
 Test(safetensors, what_cannot_be_written_leaves_the_old_file)
 {
     char path[64], *folder = folder_new();
