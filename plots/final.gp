@@ -1,4 +1,4 @@
-# Final values: a row a variant. The data has two blocks: seeds, means with their intervals; column 5 is the row.
+# Final values, or their differences to the baseline: a row a variant. The data has two blocks: seeds, means with their intervals; column 5 is the row.
 data = name.'.tsv'
 rows_height = top - bottom
 set xrange [x_low:x_high]
@@ -9,6 +9,10 @@ unset ytics
 set grid noytics
 set border 1
 if (nothing) { unset xtics; unset grid }
+if (margin == margin) {
+    set object 1 rectangle from first (-margin < x_low ? x_low : -margin), graph 0 to first (margin > x_high ? x_high : margin), graph 1 \
+        behind fillcolor rgb '#E8E8E8' fillstyle solid 1 noborder
+}
 if (reference == reference) {
     set arrow 1 from first reference, graph 0 to first reference, graph 1 nohead linewidth 2 linecolor rgb '#000000' dashtype 2
 }

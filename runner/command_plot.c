@@ -84,7 +84,11 @@ static const struct option options[] = {
      .kind = OPTION_TEXT,
      .argument = "S",
      .doc = "validation, train or a kind of text; all when not given"},
-    {.name = "x", .kind = OPTION_TEXT, .argument = "AXIS", .doc = "horizontal axis", .choices = "step|tokens|seconds"},
+    {.name = "x",
+     .kind = OPTION_TEXT,
+     .argument = "AXIS",
+     .doc = "horizontal axis",
+     .choices = "step|tokens|seconds|flops"},
     {.name = "smooth",
      .kind = OPTION_INTEGER,
      .argument = "N",
@@ -105,9 +109,10 @@ const struct command command_plot = {
     .name = "plot",
     .arguments = "EXPERIMENT",
     .summary = "Draw an experiment's curves and final values.",
-    .help = "Draws, for each split, the curves of every variant (mean, band and seeds) and\n"
-            "its final values (seeds, mean, 95 % interval), and prints the files made. Each\n"
-            "figure keeps beside it its data (.tsv), its query (.sql) and its script (.gp):\n"
+    .help = "Draws, for each split, the curves of every variant (mean, band and seeds), its\n"
+            "final values (seeds, mean, 95 % interval), their differences to the baseline and, when\n"
+            "exactly two knobs vary, a heat map; for training the loss and the gradient norm. Prints\n"
+            "the files made. Each figure keeps beside it its data (.tsv), its query (.sql) and its script (.gp):\n"
             "edit that and run `gnuplot FIGURE.gp` in its folder. Only the database is read.\n\n"
             "Example:\n  runner plot quick --split train --smooth 20",
     .options = options,

@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "runner/child.h"
+#include "runner/file.h"
 
 /* gnuplot's own words on one line, without the caret lines it points with. */
 static void output_squeeze(struct child_output *out)
@@ -122,4 +123,37 @@ bool gnuplot_output_whole(const char *path, const char *extension, struct error 
         return error_set(err, "gnuplot ended without an error but wrote an empty %s", extension);
     return whole || error_set(err, "gnuplot ended without an error but its %s of %ld bytes is cut short (disk full?)",
                               extension, size);
+}
+
+/* "/CreationDate (D:20261130165438+01'00)": the digits, and the zone after them up to the parenthesis. */
+static bool stamp_put(char *bytes, size_t size, const char *digits)
+{
+    static const char key[] = "/CreationDate (D:";
+    char *found = memmem(bytes, size, key, sizeof key - 1);
+    char *place = found ? found + sizeof key - 1 : NULL;
+    if (!place || (size_t)(bytes + size - place) < strlen(digits) + 8)
+        return false;
+    char *end = memchr(place, ')', 32);
+    if (!end || (size_t)(end - place) < strlen(digits))
+        return false;
+    memcpy(place, digits, strlen(digits));
+    for (char *c = place + strlen(digits); c < end; c++)
+        if (*c >= '0' && *c <= '9')
+            *c = '0';
+        else if (*c == '-')
+            *c = '+';
+    return true;
+}
+
+bool gnuplot_pdf_stamp(const char *path, const char *digits, struct error *err)
+{
+    enum { LARGEST = 1 << 28 };
+    char *bytes = NULL;
+    size_t size = 0;
+    if (!file_read(path, LARGEST, &bytes, &size, err))
+        return false;
+    bool ok = stamp_put(bytes, size, digits) ? file_write(path, bytes, size, err)
+                                             : error_set(err, "gnuplot's pdf has no CreationDate to set");
+    memory_free(bytes);
+    return ok;
 }

@@ -28,4 +28,8 @@ enum gnuplot_result gnuplot_describe(char *text, size_t size, struct error *err)
  * fails and half ones when a disk is full, with exit code 0. extension: "png", "svg", "pdf". */
 bool gnuplot_output_whole(const char *path, const char *extension, struct error *err);
 
+/* Puts the 14 digits in place of the time of drawing that cairo writes into a PDF, so that the same data gives the same
+ * bytes. False and err when the file has no such place. */
+bool gnuplot_pdf_stamp(const char *path, const char *digits, struct error *err);
+
 #endif

@@ -16,17 +16,24 @@
 #include "runner/plot_figure.h"
 #include "runner/plot_text.h"
 #include "runner/problem.h"
+#include "runner/sql.h"
 
 extern const char plots_embedded[]; /* name, 0, text, 0, ...; an empty name ends it */
 
 static const struct kind {
     const char *name;
-    const char *subtitle; /* after the value's name */
-    bool training;        /* also of the training split */
+    const char *script;            /* plots/<script>.gp */
+    const char *prefix, *subtitle; /* before and after the value's name */
+    bool training;                 /* also of the training split */
+    bool optional;                 /* not made when its query gives no row */
+    bool linear;                   /* its values may be below 0: never on a logarithmic axis */
     void (*write)(struct figure *figure, FILE *data, FILE *script);
 } kinds[] = {
-    {"curves", "", true, figure_write_curves},
-    {"final", " at the last step", false, figure_write_final},
+    {"curves", "curves", "", "", true, false, false, figure_write_curves},
+    {"final", "final", "", " at the last step", false, false, false, figure_write_final},
+    {"differences", "final", "difference in ", " at the last step, minus the baseline's", false, true, true,
+     figure_write_differences},
+    {"heat", "heat", "", " at the last step", false, true, true, figure_write_heat},
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
@@ -50,7 +57,7 @@ static const struct format {
 } formats[] = {{PLOT_PNG, "png"}, {PLOT_SVG, "svg"}, {PLOT_PDF, "pdf"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
-enum { SPLITS = 64 };
+enum { SPLITS = 64, STAMP_DIGITS = 14 };
 
 /* What one call of plots_draw works with. */
 struct drawing {
@@ -59,6 +66,8 @@ struct drawing {
     unsigned formats;
     char *folder;
     char *title;
+    struct comparison_rules rules;
+    char stamp[STAMP_DIGITS + 1]; /* when the newest run ended, YYYYMMDDHHMMSS */
     char *splits[SPLITS];
     size_t split_count;
     size_t drawn, failed;
@@ -161,6 +170,27 @@ static enum plot_result experiment_check(struct drawing *drawing, struct error *
     return count < 0 ? PLOT_FAILED : PLOT_REFUSED;
 }
 
+/* The margin and alpha of its verdicts, and the time of its newest run. */
+static bool experiment_read(struct drawing *drawing, struct error *err)
+{
+    static const char sql[] = "select margin, alpha, (select max(coalesce(ended_at, started_at)) from runs "
+                              "where experiment = ?1) from experiments where experiment = ?1";
+    bool row = false;
+    sqlite3_stmt *s = sql_prepare(drawing->db, sql, "t", err, drawing->request->experiment);
+    bool ok = s && sql_step(s, &row, err);
+    if (ok && row) {
+        drawing->rules = (struct comparison_rules){sqlite3_column_double(s, 0), sqlite3_column_double(s, 1)};
+        size_t digits = 0;
+        for (const char *c = sql_text(s, 2); *c && digits < STAMP_DIGITS; c++)
+            if (*c >= '0' && *c <= '9')
+                drawing->stamp[digits++] = *c;
+        if (digits < STAMP_DIGITS)
+            snprintf(drawing->stamp, sizeof drawing->stamp, "19700101000000");
+    }
+    sqlite3_finalize(s);
+    return ok;
+}
+
 static bool splits_read(struct drawing *drawing, struct error *err)
 {
     int count =
@@ -186,8 +216,8 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
     const struct plot_request *request = drawing->request;
     char list[512];
     if (request->x && strcmp(request->x, "step") != 0 && strcmp(request->x, "tokens") != 0 &&
-        strcmp(request->x, "seconds") != 0) {
-        error_set(err, "no axis \"%s\": step, tokens or seconds", request->x);
+        strcmp(request->x, "seconds") != 0 && strcmp(request->x, "flops") != 0) {
+        error_set(err, "no axis \"%s\": step, tokens, seconds or flops", request->x);
         return PLOT_REFUSED;
     }
     if (request->metric && !metric_find(request->metric)) {
@@ -216,13 +246,13 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
 }
 
 /* "validation loss (bits per byte)", "validation loss on code (bits per byte)", "training loss (nats per token)". */
-static char *value_label_make(const struct metric *metric, const char *split)
+static char *value_label_make(const struct metric *metric, const char *split, const char *prefix)
 {
     char text[512];
     char *kind = plot_text_clean(split);
     const char *before = !metric->of_split ? "" : split_trains(split) ? "training " : "validation ";
     bool names_kind = metric->of_split && !split_trains(split) && strcmp(split, "validation") != 0;
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", before, metric->label, names_kind ? " on " : "",
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", prefix, before, metric->label, names_kind ? " on " : "",
              names_kind ? kind : "", metric->unit ? " (" : "", metric->unit ? metric->unit : "",
              metric->unit ? ")" : "");
     memory_free(kind);
@@ -230,8 +260,7 @@ static char *value_label_make(const struct metric *metric, const char *split)
 }
 
 /* What is not a default is part of the name, so that a second drawing does not replace the first. */
-static char *figure_name_make(const struct figure *figure, const struct kind *kind, const char *split,
-                              const struct plot_request *request)
+static char *figure_name_make(const struct figure *figure, const struct kind *kind, const char *split)
 {
     char text[512], smooth[32] = "";
     bool other_metric = strcmp(figure->metric, split_trains(split) ? "loss" : "bits_per_byte") != 0;
@@ -240,7 +269,7 @@ static char *figure_name_make(const struct figure *figure, const struct kind *ki
         snprintf(smooth, sizeof smooth, "-smooth%lld", (long long)figure->smooth);
     snprintf(text, sizeof text, "%s-%s%s%s%s%s%s%s", kind->name, split, other_metric ? "-" : "",
              other_metric ? figure->metric : "", other_x ? "-by-" : "", other_x ? figure->x : "", smooth,
-             request->logarithmic ? "-log" : "");
+             figure->logarithmic ? "-log" : "");
     return file_name_make(text, 160);
 }
 
@@ -250,18 +279,19 @@ static struct figure figure_make(struct drawing *drawing, const struct kind *kin
     const struct plot_request *request = drawing->request;
     struct figure figure = {.metric = metric->name,
                             .x = request->x ? request->x : "step",
-                            .logarithmic = request->logarithmic,
+                            .logarithmic = request->logarithmic && !kind->linear,
+                            .rules = drawing->rules,
                             .smooth = split_trains(split) ? request->smooth : 0,
                             .fonts = &drawing->fonts,
                             .experiment = plot_text_clean(request->experiment),
                             .title = plot_text_clean(drawing->title),
-                            .value_label = value_label_make(metric, split)};
+                            .value_label = value_label_make(metric, split, kind->prefix)};
     size_t size = strlen(figure.experiment) + strlen(figure.value_label) + 64;
     figure.subtitle = memory_alloc(size, 1);
     bool named = strcmp(figure.title, figure.experiment) == 0;
     snprintf(figure.subtitle, size, "%s%s%s%s", named ? "" : figure.experiment, named ? "" : ": ", figure.value_label,
              kind->subtitle);
-    figure.name = figure_name_make(&figure, kind, split, request);
+    figure.name = figure_name_make(&figure, kind, split);
     return figure;
 }
 
@@ -293,7 +323,7 @@ static bool figure_write_files(const struct drawing *drawing, const struct kind 
               file_writer_open(&data, data_path, err) && file_writer_open(&script, script_path, err);
     if (ok) {
         kind->write(figure, data.stream, script.stream);
-        fprintf(script.stream, "%s\n%s", embedded_find("style", "gp"), embedded_find(kind->name, "gp"));
+        fprintf(script.stream, "%s\n%s", embedded_find("style", "gp"), embedded_find(kind->script, "gp"));
         ok = file_writer_commit(&data, err) && file_writer_commit(&script, err);
     }
     file_writer_abandon(&data);
@@ -310,7 +340,8 @@ static bool output_take(const struct drawing *drawing, const char *prefix, const
 {
     char *made = file_path(drawing->folder, prefix, name, extension);
     char *final = file_path(drawing->folder, "", name, extension);
-    bool ok = wanted && gnuplot_output_whole(made, extension, err);
+    bool ok = wanted && gnuplot_output_whole(made, extension, err) &&
+              (strcmp(extension, "pdf") != 0 || gnuplot_pdf_stamp(made, drawing->stamp, err));
     if (ok && rename(made, final) != 0)
         ok = error_set(err, "\"%s\" cannot be put in place: %s", final, strerror(errno));
     if (ok && drawing->request->file)
@@ -354,9 +385,26 @@ static void replaced_note(struct drawing *drawing, const struct figure *figure)
     drawing->replaced = drawing->replaced || figure->replaced;
 }
 
-static bool figure_draw(struct drawing *drawing, const struct kind *kind, const char *split,
+static bool figure_make_files(struct drawing *drawing, const struct kind *kind, struct figure *figure,
+                              struct error *err)
+{
+    bool ok = figure_write_files(drawing, kind, figure, err);
+    replaced_note(drawing, figure);
+    if (!ok || drawing->stopped)
+        return false;
+    if (figure_plot(drawing, figure, err))
+        return true;
+    struct error reason = err ? *err : (struct error){""};
+    return error_set(err,
+                     "figure %s was not drawn: %s; its data and script are in \"%s\": redraw with `runner plot`, or "
+                     "`gnuplot %s.gp` in that folder",
+                     figure->name, reason.text, drawing->folder, figure->name);
+}
+
+static void figure_draw(struct drawing *drawing, const struct kind *kind, const char *split,
                         const struct metric *metric, struct error *err)
 {
+    struct error problem = {""};
     struct figure figure = figure_make(drawing, kind, split, metric);
     struct plot_query query = {.sql = embedded_find(kind->name, "sql"),
                                .experiment = drawing->request->experiment,
@@ -364,43 +412,36 @@ static bool figure_draw(struct drawing *drawing, const struct kind *kind, const 
                                .metric = metric->name,
                                .x = figure.x,
                                .logarithmic = figure.logarithmic};
-    bool ok = plot_data_read(drawing->db, &query, &figure.data, err) && figure_write_files(drawing, kind, &figure, err);
-    replaced_note(drawing, &figure);
-    if (ok && !drawing->stopped && !figure_plot(drawing, &figure, err)) {
-        struct error reason = err ? *err : (struct error){""};
-        error_set(err,
-                  "figure %s was not drawn: %s; its data and script are in \"%s\": redraw with `runner plot`, or "
-                  "`gnuplot %s.gp` in that folder",
-                  figure.name, reason.text, drawing->folder, figure.name);
-        ok = false;
-    } else if (drawing->stopped) {
-        ok = false;
-    }
+    err = drawing->failed ? &problem : err;
+    if (!plot_data_read(drawing->db, &query, &figure.data, err))
+        drawing->failed++;
+    else if (kind->optional && figure.data.variant_count == 0)
+        ; /* this experiment has no such figure */
+    else if (figure_make_files(drawing, kind, &figure, err))
+        drawing->drawn++;
+    else
+        drawing->failed++;
     figure_release(&figure);
-    return ok;
 }
 
 /* Every figure that was asked for; one that fails does not keep the others from being drawn. */
 static enum plot_result figures_draw(struct drawing *drawing, struct error *err)
 {
+    static const char *const of_training[] = {"loss", "grad_norm"}, *const of_evaluation[] = {"bits_per_byte"};
     const struct plot_request *request = drawing->request;
     for (size_t s = 0; s < drawing->split_count; s++) {
         const char *split = drawing->splits[s];
         bool training = split_trains(split);
-        const struct metric *metric = metric_find(request->metric ? request->metric
-                                                  : training      ? "loss"
-                                                                  : "bits_per_byte");
-        if ((request->split && strcmp(request->split, split) != 0) ||
-            !(training ? metric->training : metric->evaluation))
-            continue;
-        for (size_t k = 0; k < KIND_COUNT; k++) {
-            if (training && !kinds[k].training)
+        const char *const *names = request->metric ? &request->metric : training ? of_training : of_evaluation;
+        size_t count = !request->metric && training ? 2 : 1;
+        for (size_t m = 0; m < count; m++) {
+            const struct metric *metric = metric_find(names[m]);
+            if ((request->split && strcmp(request->split, split) != 0) ||
+                !(training ? metric->training : metric->evaluation))
                 continue;
-            struct error problem = {""};
-            if (figure_draw(drawing, &kinds[k], split, metric, drawing->failed ? &problem : err))
-                drawing->drawn++;
-            else
-                drawing->failed++;
+            for (size_t k = 0; k < KIND_COUNT; k++)
+                if (!training || kinds[k].training)
+                    figure_draw(drawing, &kinds[k], split, metric, err);
         }
     }
     if (drawing->failed > 1 && err) {
@@ -430,7 +471,8 @@ enum plot_result plots_draw_open(sqlite3 *db, const struct plot_request *request
                                          : folder_default(request->database_path, request->experiment);
     enum plot_result result = experiment_check(&drawing, err);
     if (result == PLOT_DRAWN)
-        result = splits_read(&drawing, err) ? request_check(&drawing, err) : PLOT_FAILED;
+        result =
+            experiment_read(&drawing, err) && splits_read(&drawing, err) ? request_check(&drawing, err) : PLOT_FAILED;
     if (result == PLOT_DRAWN && !folder_make(drawing.folder, err))
         result = PLOT_FAILED;
     if (result == PLOT_DRAWN)

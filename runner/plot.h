@@ -25,7 +25,7 @@ struct plot_request {
     unsigned formats;                              /* 0: PNG and SVG */
     const char *metric;                            /* NULL: bits_per_byte; loss for the training split */
     const char *split;                             /* NULL: every split */
-    const char *x;                                 /* NULL or "step", "tokens", "seconds" */
+    const char *x;                                 /* NULL or "step", "tokens", "seconds", "flops" */
     int64_t smooth;                                /* steps; 0 or 1: none. The training split alone is smoothed */
     bool logarithmic;                              /* value axis */
     double timeout;                                /* seconds one gnuplot may take; 0: 60 */

@@ -99,6 +99,15 @@ static void x_unit_set(struct curves *curves, const char *x)
         curves->x_label = high >= 2e4   ? "training time (hours)"
                           : high >= 600 ? "training time (minutes)"
                                         : "training time (seconds)";
+    } else if (strcmp(x, "flops") == 0) {
+        static const char *const labels[] = {"training FLOPs", "training FLOPs (1e9)", "training FLOPs (1e12)",
+                                             "training FLOPs (1e15)", "training FLOPs (1e18)"};
+        static const double units[] = {1, 1e9, 1e12, 1e15, 1e18};
+        int unit = 0;
+        while (unit < 4 && high >= 2 * units[unit + 1])
+            unit++;
+        curves->x_unit = units[unit];
+        curves->x_label = labels[unit];
     }
 }
 
@@ -207,11 +216,16 @@ static double labels_place_below(struct curves *curves, struct canvas *canvas, d
 
 static void footer_write(FILE *out, const struct curves *curves, const struct figure *figure)
 {
-    if (curves->most > 1 && curves->fewest == curves->most)
-        fprintf(out, "Line: mean of %zu seeds; band: smallest to largest seed; faint: each seed.", curves->most);
-    else if (curves->most > 1)
-        fprintf(out, "Line: mean of %zu to %zu seeds; band: smallest to largest seed; faint: each seed.",
-                curves->fewest, curves->most);
+    char seeds[64];
+    const char *band = curves->fewest > 2  ? "95 % t interval of the mean"
+                       : curves->most == 2 ? "from the one seed to the other"
+                                           : "95 % t interval of the mean; of two seeds, from the one to the other";
+    if (curves->fewest == curves->most)
+        snprintf(seeds, sizeof seeds, "%zu", curves->most);
+    else
+        snprintf(seeds, sizeof seeds, "%zu to %zu", curves->fewest, curves->most);
+    if (curves->most > 1)
+        fprintf(out, "Line: mean of %s seeds; band: %s; faint: each seed.", seeds, band);
     else if (curves->most == 1)
         fputs("One seed each: no band.", out);
     if (curves->crosses)

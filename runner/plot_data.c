@@ -7,8 +7,21 @@
 
 #include "core/memory.h"
 #include "runner/plot_text.h"
+#include "runner/statistics.h"
 
-enum { COLUMN_VARIANT, COLUMN_SEED, COLUMN_STATE, COLUMN_BASELINE, COLUMN_STEP, COLUMN_X, COLUMN_VALUE, COLUMN_COUNT };
+enum {
+    COLUMN_VARIANT,
+    COLUMN_SEED,
+    COLUMN_STATE,
+    COLUMN_BASELINE,
+    COLUMN_STEP,
+    COLUMN_X,
+    COLUMN_VALUE,
+    COLUMN_DOWN_KNOB,
+    COLUMN_DOWN_LEVEL,
+    COLUMN_ACROSS_KNOB,
+    COLUMN_ACROSS_LEVEL,
+};
 
 static bool text_bind(sqlite3_stmt *statement, const char *name, const char *text)
 {
@@ -39,6 +52,18 @@ static void *array_push(void *items, size_t count, size_t size)
     return memory_grow(items, count * size, 2 * count, size);
 }
 
+static void levels_take(struct plot_data *data, struct plot_variant *variant, sqlite3_stmt *row)
+{
+    if (sqlite3_column_count(row) <= COLUMN_DOWN_KNOB)
+        return;
+    if (!data->down) {
+        data->down = plot_text_clean(column_text(row, COLUMN_DOWN_KNOB));
+        data->across = plot_text_clean(column_text(row, COLUMN_ACROSS_KNOB));
+    }
+    variant->down = plot_text_clean(column_text(row, COLUMN_DOWN_LEVEL));
+    variant->across = plot_text_clean(column_text(row, COLUMN_ACROSS_LEVEL));
+}
+
 static struct plot_run *run_of_row(struct plot_data *data, sqlite3_stmt *row, char **variant_name)
 {
     const char *name = column_text(row, COLUMN_VARIANT);
@@ -48,6 +73,7 @@ static struct plot_run *run_of_row(struct plot_data *data, sqlite3_stmt *row, ch
         data->variants = array_push(data->variants, data->variant_count, sizeof *data->variants);
         data->variants[data->variant_count++] =
             (struct plot_variant){.label = plot_text_clean(name), .baseline = sqlite3_column_int(row, COLUMN_BASELINE)};
+        levels_take(data, &data->variants[data->variant_count - 1], row);
     }
     struct plot_variant *variant = &data->variants[data->variant_count - 1];
     int64_t seed = sqlite3_column_int64(row, COLUMN_SEED);
@@ -118,8 +144,12 @@ void plot_data_release(struct plot_data *data)
             memory_free(data->variants[v].runs[r].points);
         memory_free(data->variants[v].runs);
         memory_free(data->variants[v].label);
+        memory_free(data->variants[v].down);
+        memory_free(data->variants[v].across);
     }
     memory_free(data->variants);
+    memory_free(data->down);
+    memory_free(data->across);
     memory_free(data->sql);
     *data = (struct plot_data){0};
 }
@@ -146,9 +176,29 @@ static int64_t step_next(const struct plot_variant *variant, const size_t *taken
     return step;
 }
 
+/* Around the mean of n values with this sum of squared deviations: the 95 % t interval; of two values, whose interval
+ * is nine times as wide as they are apart, from the one to the other. */
+static void band_set(struct plot_mean *mean, double squares)
+{
+    static _Thread_local double quantiles[64]; /* by n: a curve asks for the same ones over and over */
+    if (mean->n < 3)
+        return;
+    double n = (double)mean->n, quantile = 0;
+    if (mean->n < sizeof quantiles / sizeof *quantiles)
+        quantile = quantiles[mean->n];
+    if (quantile <= 0)
+        quantile = t_quantile(0.975, n - 1);
+    if (mean->n < sizeof quantiles / sizeof *quantiles)
+        quantiles[mean->n] = quantile;
+    double half = quantile * sqrt(squares / (n - 1) / n);
+    mean->low = mean->value - half;
+    mean->high = mean->value + half;
+}
+
 static struct plot_mean mean_at(const struct plot_variant *variant, size_t *taken, int64_t step)
 {
     struct plot_mean mean = {.low = INFINITY, .high = -INFINITY, .smoothed = NAN};
+    double squares = 0;
     for (size_t r = 0; r < variant->run_count; r++) {
         const struct plot_run *run = &variant->runs[r];
         if (!run_counts(variant, run) || taken[r] >= run->count || run->points[taken[r]].step != step)
@@ -158,10 +208,13 @@ static struct plot_mean mean_at(const struct plot_variant *variant, size_t *take
             continue;
         mean.n++;
         mean.x += (point.x - mean.x) / (double)mean.n;
-        mean.value += (point.value - mean.value) / (double)mean.n;
+        double before = point.value - mean.value;
+        mean.value += before / (double)mean.n;
+        squares += before * (point.value - mean.value);
         mean.low = fmin(mean.low, point.value);
         mean.high = fmax(mean.high, point.value);
     }
+    band_set(&mean, squares);
     return mean;
 }
 

@@ -23,7 +23,8 @@ struct plot_run {
 };
 
 struct plot_variant {
-    char *label; /* clean */
+    char *label;         /* clean */
+    char *down, *across; /* levels of the two knobs of a heat map, clean; else NULL */
     bool baseline;
     struct plot_run *runs;
     size_t run_count;
@@ -32,8 +33,9 @@ struct plot_variant {
 struct plot_data {
     struct plot_variant *variants;
     size_t variant_count;
-    size_t unshown; /* finite values at or below 0, which a logarithmic axis does not have */
-    char *sql;      /* the query with the values that were bound, as SQLite writes them */
+    size_t unshown;      /* finite values at or below 0, which a logarithmic axis does not have */
+    char *down, *across; /* the two knobs of a heat map; else NULL */
+    char *sql;           /* the query with the values that were bound, as SQLite writes them */
 };
 
 struct plot_query {
@@ -42,13 +44,14 @@ struct plot_query {
     bool logarithmic;
 };
 
-/* Columns: variant, seed, state, baseline, step, x, value; a run without values has one row whose step is NULL. */
+/* Columns: variant, seed, state, baseline, step, x, value; a run without values has one row whose step is NULL. A heat
+ * map's have four more: knob and level down, knob and level across. */
 bool plot_data_read(sqlite3 *db, const struct plot_query *query, struct plot_data *data, struct error *err);
 void plot_data_release(struct plot_data *data);
 
 /* A line over the seeds of a variant. */
 struct plot_mean {
-    double x, value, low, high; /* low and high: smallest and largest seed */
+    double x, value, low, high; /* low and high: 95 % t interval; smallest and largest of two */
     double smoothed;            /* not a number unless asked for */
     size_t n;
 };

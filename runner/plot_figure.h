@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "runner/comparison.h"
 #include "runner/plot_data.h"
 #include "runner/plot_fonts.h"
 
@@ -26,6 +27,7 @@ struct figure {
     const char *metric, *x;
     bool logarithmic, evaluation;
     int64_t smooth;
+    struct comparison_rules rules; /* of the experiment */
     struct plot_data data;
     struct plot_fonts **fonts; /* made when a text first asks for them */
     bool replaced;             /* a text has characters that no font here has */
@@ -86,8 +88,10 @@ void script_number(FILE *script, const char *name, double value);
 /* "\tnan" for what is not finite. */
 void data_number(FILE *data, double value);
 
-/* Both write the figure's data and its script up to, and without, the fixed parts. */
+/* These write the figure's data and its script up to, and without, the fixed parts. */
 void figure_write_curves(struct figure *figure, FILE *data, FILE *script);
 void figure_write_final(struct figure *figure, FILE *data, FILE *script);
+void figure_write_differences(struct figure *figure, FILE *data, FILE *script);
+void figure_write_heat(struct figure *figure, FILE *data, FILE *script);
 
 #endif

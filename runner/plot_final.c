@@ -1,4 +1,5 @@
-/* Values at the last step: a row a variant with every seed, the mean, its interval, and the baseline to compare with.
+/* Values at the last step, or their differences to the baseline: a row a variant with every seed, the mean, its
+ * interval, and the baseline to compare with.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,8 +25,10 @@ struct final {
     size_t count;
     struct axis axis;
     bool clipped;     /* an interval leaves the axis */
-    double reference; /* baseline's mean, or not a number */
+    bool differences; /* to the baseline, not values */
+    double reference; /* baseline's mean, 0 for differences, or not a number */
     const char *baseline;
+    struct compared *verdicts; /* of differences, one a row */
 };
 
 static double run_value(const struct plot_run *run)
@@ -45,37 +48,52 @@ static struct sample variant_sample(const struct plot_variant *variant)
     return sample;
 }
 
-/* "2.1200 ± 0.0497, n = 3" and, below, what became of the others. */
-static char *note_make(const struct row *row, const struct plot_variant *variant, bool logarithmic)
+/* "2.1200 ± 0.0497, n = 3" and, below, the verdict on a difference and what became of the others. */
+static char *note_make(const struct row *row, const struct plot_variant *variant, const struct compared *verdict,
+                       bool logarithmic)
 {
-    char status[PLOT_STATUS_SIZE], text[2 * PLOT_STATUS_SIZE];
+    char status[PLOT_STATUS_SIZE], text[2 * PLOT_STATUS_SIZE + VERDICT_SIZE], said[VERDICT_SIZE + 1] = "";
+    const char *sign = verdict && row->sample.mean >= 0 ? "+" : "";
     plot_variant_status(variant, logarithmic, status);
     const char *gap = *status ? "\n" : "";
     int digits = fabs(row->sample.mean) < 1000 ? 4 : 0;
     if (row->sample.n == 0)
         return memory_copy_text(*status ? status : "no values");
+    if (verdict) {
+        said[0] = '\n';
+        verdict_format(verdict->verdict, verdict->seeds, said + 1);
+    }
     if (isnan(row->half_width))
-        snprintf(text, sizeof text, "%.*f, n = %zu%s%s", digits, row->sample.mean, row->sample.n, gap, status);
+        snprintf(text, sizeof text, "%s%.*f, n = %zu%s%s%s", sign, digits, row->sample.mean, row->sample.n, said, gap,
+                 status);
     else
-        snprintf(text, sizeof text, "%.*f \xc2\xb1 %.*f, n = %zu%s%s", digits, row->sample.mean, digits,
-                 row->half_width, row->sample.n, gap, status);
+        snprintf(text, sizeof text, "%s%.*f \xc2\xb1 %.*f, n = %zu%s%s%s", sign, digits, row->sample.mean, digits,
+                 row->half_width, row->sample.n, said, gap, status);
     return memory_copy_text(text);
 }
 
-static void row_prepare(struct row *row, const struct plot_variant *variant, bool logarithmic)
+static void row_measure(struct row *row, const struct plot_variant *variant, double alpha)
 {
     row->sample = variant_sample(variant);
-    row->half_width = row->sample.n > 1 ? t_half_width(row->sample.sd, row->sample.n, 0.05) : NAN;
+    row->half_width = row->sample.n > 1 ? t_half_width(row->sample.sd, row->sample.n, alpha) : NAN;
+}
+
+static void row_prepare(struct row *row, const struct plot_variant *variant, const struct compared *verdict,
+                        bool logarithmic)
+{
     row->name = plot_text_wrap(variant->label, NAME_WIDTH / (double)TEXT_SIZE);
-    row->note = note_make(row, variant, logarithmic);
+    row->note = note_make(row, variant, verdict, logarithmic);
     size_t names = plot_text_lines(row->name), notes = plot_text_lines(row->note);
     row->height = (double)(names > notes ? names : notes) * TEXT_HEIGHT + ROW_GAP;
 }
 
 /* Around the seeds; intervals are taken in as far as they at most triple the span, since two seeds have intervals nine
  * times their spread. */
-static void axis_set(struct final *final, const struct plot_data *data, bool logarithmic)
+static void axis_set(struct final *final, const struct plot_data *data, bool logarithmic, double margin)
 {
+    if (final->differences)
+        for (int side = -1; side <= 1; side++)
+            axis_add(&final->axis, 1.5 * side * margin);
     for (size_t v = 0; v < data->variant_count; v++)
         for (size_t r = 0; r < data->variants[v].run_count; r++)
             axis_add(&final->axis, run_value(&data->variants[v].runs[r]));
@@ -131,7 +149,16 @@ static void footer_place(const struct final *final, const struct figure *figure,
     size_t most = 0;
     for (size_t i = 0; i < final->count; i++)
         most = final->rows[i].sample.n > most ? final->rows[i].sample.n : most;
-    if (most > 1)
+    if (most > 1 && final->differences)
+        fprintf(
+            out,
+            "Circles: each seed's last value minus the baseline's of the same seed; left of 0 is lower, better. "
+            "Filled mark, bar and \xc2\xb1: mean and its %g %% t interval. Grey: within the margin of %g. Verdicts: "
+            "p adjusted by Holm over this figure, alpha %g.",
+            100 * (1 - figure->rules.alpha), figure->rules.margin, figure->rules.alpha);
+    else if (most == 1 && final->differences)
+        fputs("Mark: the one seed's last value minus the baseline's; left of 0 is lower, better. No interval.", out);
+    else if (most > 1)
         fputs("Circles: each seed at its last step. Filled mark, bar and \xc2\xb1: mean and its 95 % t interval.", out);
     else if (most == 1)
         fputs("Mark: the one seed at its last step; no interval.", out);
@@ -140,7 +167,7 @@ static void footer_place(const struct final *final, const struct figure *figure,
                 figure->logarithmic ? "above 0" : "that is a finite number");
     if (final->clipped)
         fputs(" Bars that reach an edge go on beyond it.", out);
-    if (isfinite(final->reference))
+    if (isfinite(final->reference) && final->baseline)
         fprintf(out, " Dashed line: mean of the baseline (%s).", final->baseline);
     if (figure->data.unshown)
         fprintf(out, " %zu values at or below 0 are not on a logarithmic axis.", figure->data.unshown);
@@ -154,6 +181,7 @@ static void script_write(FILE *script, const struct final *final, struct figure 
     fprintf(script, "x_low = %.17g; x_high = %.17g\n", final->axis.low, final->axis.high);
     fprintf(script, "nothing = %d\n", !final->axis.any);
     script_number(script, "reference", final->reference);
+    script_number(script, "margin", final->differences ? figure->rules.margin : NAN);
     fprintf(script,
             "\n# A row a variant, counted from the top; y in pixels from the frame's lower edge.\n"
             "variants = %zu\narray color[variants]; array mark[variants]; array row_y[variants]\n",
@@ -189,23 +217,46 @@ static void data_write(FILE *data, const struct final *final, const struct figur
     }
 }
 
-void figure_write_final(struct figure *figure, FILE *data, FILE *script)
+/* Differences are judged together, as the table does. */
+static void verdicts_make(struct final *final, const struct figure *figure)
 {
-    struct final final = {.count = figure->data.variant_count, .reference = NAN};
+    if (!final->differences)
+        return;
+    final->verdicts = memory_alloc(final->count, sizeof *final->verdicts);
+    for (size_t v = 0; v < final->count; v++) {
+        const struct plot_variant *variant = &figure->data.variants[v];
+        double *values = memory_alloc(variant->run_count, sizeof *values);
+        size_t n = 0;
+        for (size_t r = 0; r < variant->run_count; r++)
+            if (isfinite(run_value(&variant->runs[r])))
+                values[n++] = run_value(&variant->runs[r]);
+        final->verdicts[v].paired = paired_of(values, n, figure->rules.alpha);
+        memory_free(values);
+    }
+    verdicts_set(final->verdicts, final->count, figure->rules);
+}
+
+static void figure_write(struct figure *figure, bool differences, FILE *data, FILE *script)
+{
+    struct final final = {.count = figure->data.variant_count, .reference = NAN, .differences = differences};
     struct canvas canvas = {0};
     struct look *looks = memory_alloc(final.count, sizeof *looks);
     final.rows = memory_alloc(final.count, sizeof *final.rows);
     looks_assign(&figure->data, looks);
+    if (differences)
+        final.reference = 0;
+    verdicts_make(&final, figure);
     for (size_t v = 0; v < final.count; v++) {
         struct row *row = &final.rows[v];
         row->look = looks[v];
-        row_prepare(row, &figure->data.variants[v], figure->logarithmic);
+        row_measure(row, &figure->data.variants[v], differences ? figure->rules.alpha : 0.05);
+        row_prepare(row, &figure->data.variants[v], differences ? &final.verdicts[v] : NULL, figure->logarithmic);
         if (figure->data.variants[v].baseline && row->sample.n) {
             final.reference = row->sample.mean;
             final.baseline = figure->data.variants[v].label;
         }
     }
-    axis_set(&final, &figure->data, figure->logarithmic);
+    axis_set(&final, &figure->data, figure->logarithmic, figure->rules.margin);
     layout(&final, figure, &canvas);
     footer_place(&final, figure, &canvas);
     data_write(data, &final, figure);
@@ -215,6 +266,17 @@ void figure_write_final(struct figure *figure, FILE *data, FILE *script)
         memory_free(final.rows[v].note);
     }
     memory_free(final.rows);
+    memory_free(final.verdicts);
     memory_free(looks);
     canvas_release(&canvas);
+}
+
+void figure_write_final(struct figure *figure, FILE *data, FILE *script)
+{
+    figure_write(figure, false, data, script);
+}
+
+void figure_write_differences(struct figure *figure, FILE *data, FILE *script)
+{
+    figure_write(figure, true, data, script);
 }

@@ -54,9 +54,10 @@ static void fixture_open(struct fixture *f)
     snprintf(f->figures, sizeof f->figures, "%s/figures", f->root);
     cr_assert_eq(sqlite3_open(":memory:", &f->db), SQLITE_OK);
     static const char schema[] =
-        "create table experiments(experiment, description);"
+        "create table experiments(experiment, description, margin default 0.01, alpha default 0.05);"
         "create table variants(experiment, variant, position, baseline);"
-        "create table runs(experiment, variant, seed, state, steps);"
+        "create table runs(experiment, variant, seed, state, steps, config, flops_per_token default 6000, "
+        "started_at, ended_at);"
         "create table curves(experiment, variant, seed, step, tokens, train_seconds, split, metric, value);";
     cr_assert_eq(sqlite3_exec(f->db, schema, NULL, NULL, NULL), SQLITE_OK);
     f->request = (struct plot_request){.database_path = "unused", .experiment = "norms", .out_folder = f->figures};
@@ -85,7 +86,8 @@ static void fixture_close(struct fixture *f)
 
 static void experiment_add(struct fixture *f, const char *name, const char *description)
 {
-    statement_run(f->db, "insert into experiments values (?1, ?2)", name, description, NULL, 0, 0, 0);
+    statement_run(f->db, "insert into experiments(experiment, description) values (?1, ?2)", name, description, NULL, 0,
+                  0, 0);
 }
 
 static void variant_add(struct fixture *f, const char *label, int position)
@@ -95,8 +97,10 @@ static void variant_add(struct fixture *f, const char *label, int position)
 
 static void run_add(struct fixture *f, const char *label, int seed, const char *state, int steps)
 {
-    statement_run(f->db, "insert into runs values (?1, ?2, cast(?4 as integer), ?3, cast(?5 as integer))", "norms",
-                  label, state, seed, steps, 0);
+    statement_run(f->db,
+                  "insert into runs(experiment, variant, seed, state, steps) values (?1, ?2, cast(?4 as integer), ?3, "
+                  "cast(?5 as integer))",
+                  "norms", label, state, seed, steps, 0);
 }
 
 /* metric: "train/loss" or "validation/bits_per_byte". */
@@ -193,17 +197,18 @@ Test(plot, every_split_has_its_curves_and_the_evaluated_ones_their_final_values)
     fixture_open(&f);
     norms_add(&f);
     draw_all(&f);
-    cr_assert_eq(f.drawn, 3);
-    static const char *const figures[] = {"curves-validation", "final-validation", "curves-train"};
+    cr_assert_eq(f.drawn, 5);
+    static const char *const figures[] = {"curves-validation", "final-validation", "differences-validation",
+                                          "curves-train", "curves-train-grad_norm"};
     static const char *const kinds[] = {"png", "svg", "tsv", "gp", "sql"};
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 5; i++)
         for (size_t k = 0; k < 5; k++) {
             char name[64];
             snprintf(name, sizeof name, "%s.%s", figures[i], kinds[k]);
             cr_assert(figure_exists(&f, name), "%s", name);
         }
     cr_assert_eq(files_with(f.figures, ".tmp"), 0);
-    cr_assert_eq(files_with(f.figures, "curves-") + files_with(f.figures, "final-"), 15);
+    cr_assert_eq(files_with(f.figures, "curves-") + files_with(f.figures, "final-"), 20);
     fixture_close(&f);
 }
 
@@ -365,13 +370,88 @@ Test(plot, a_diverged_run_is_named_ends_in_a_cross_and_is_in_no_mean)
     char *data = figure_text(&f, "curves-validation.tsv", NULL);
     cr_assert(strstr(data, "10\t1.0000000000000000199e+30") || strstr(data, "\t1e+30"));
     cr_assert_eq(occurrences(data, "\tdiverged\tpost"), 1);
-    cr_assert(strstr(data, "20\t2.5499999999999998\t2.5\t2.6000000000000001\t3\tnan\tmean\tpost"));
+    double mean = 0, least = 0, most = 0; /* 2.50 2.55 2.60: 2.55 -+ 4.3027 * 0.05 / sqrt(3) */
+    const char *row = strstr(data, "\n20\t2.5499999999999998");
+    cr_assert(row && sscanf(row, "%*d %lf %lf %lf 3 nan mean post", &mean, &least, &most) == 3);
+    cr_assert(fabs(least - 2.4258) < 0.00005 && fabs(most - 2.6742) < 0.00005, "%g %g", least, most);
     memory_free(data);
     char *script = figure_text(&f, "curves-validation.gp", NULL);
     double low, high;
     cr_assert_eq(sscanf(strstr(script, "y_low ="), "y_low = %lf; y_high = %lf", &low, &high), 2);
     cr_assert(high < 10, "one diverged run must not flatten the others: %g", high);
     memory_free(script);
+    fixture_close(&f);
+}
+
+/* pre 2.10 2.14 2.12, post 2.30 2.36 2.36: differences 0.20 0.22 0.24, whose mean is 0.22 and half width 4.303 * 0.02 /
+ * sqrt(3) = 0.0497. */
+static void pair_add(struct fixture *f)
+{
+    static const double pre[] = {2.10, 2.14, 2.12}, post[] = {2.30, 2.36, 2.36};
+    static const char *const labels[] = {"pre", "post"};
+    experiment_add(f, "norms", "");
+    for (int v = 0; v < 2; v++) {
+        variant_add(f, labels[v], v);
+        for (int seed = 0; seed < 3; seed++) {
+            run_add(f, labels[v], seed, "finished", 4);
+            value_add(f, labels[v], seed, 4, "validation/bits_per_byte", (v ? post : pre)[seed]);
+            value_add(f, labels[v], seed, 4, "validation/loss", (v ? post : pre)[seed]);
+        }
+    }
+}
+
+Test(plot, differences_to_the_baseline_have_their_interval_and_verdict)
+{
+    struct fixture f;
+    fixture_open(&f);
+    pair_add(&f);
+    draw_all(&f);
+    cr_assert(figure_has(&f, "differences-validation.svg", "+0.2200 \xc2\xb1 0.0497, n = 3"));
+    cr_assert(figure_has(&f, "differences-validation.svg", ">worse<"));
+    cr_assert(figure_has(&f, "differences-validation.svg", "difference in validation loss (bits per byte)"));
+    cr_assert_not(figure_exists(&f, "heat-validation.svg"));
+    fixture_close(&f);
+}
+
+Test(plot, two_knobs_that_vary_have_a_heat_map)
+{
+    struct fixture f;
+    fixture_open(&f);
+    pair_add(&f);
+    static const char *const sql[] = {
+        "update runs set config = '{\"model.residual\":\"pre\",\"model.dropout\":0.1}' where variant = 'pre'",
+        "update runs set config = '{\"model.residual\":\"post\",\"model.dropout\":0.5}' where variant = 'post'"};
+    for (size_t i = 0; i < 2; i++)
+        cr_assert_eq(sqlite3_exec(f.db, sql[i], NULL, NULL, NULL), SQLITE_OK);
+    draw_all(&f);
+    cr_assert(figure_has(&f, "heat-validation.svg", "residual=post"));
+    cr_assert(figure_has(&f, "heat-validation.svg", "dropout=0.1"));
+    cr_assert(figure_has(&f, "heat-validation.svg", ">2.1200<"));
+    cr_assert(figure_has(&f, "heat-validation.svg", ">n = 3 of 3<"));
+    fixture_close(&f);
+}
+
+/* cairo writes the time of drawing into a PDF: ours is the data's. */
+Test(plot, a_pdf_is_the_same_bytes_again)
+{
+    struct fixture f;
+    char *first = NULL, *second = NULL, *path;
+    size_t sizes[2];
+    fixture_open(&f);
+    pair_add(&f);
+    cr_assert_eq(sqlite3_exec(f.db, "update runs set ended_at = '2026-11-30T16:54:38Z'", NULL, NULL, NULL), SQLITE_OK);
+    f.request.formats = PLOT_PDF;
+    path = path_join(f.figures, "final-validation.pdf");
+    cr_assert_eq(draw(&f), PLOT_DRAWN, "%s", f.err.text);
+    cr_assert(file_read(path, 1 << 24, &first, &sizes[0], &f.err), "%s", f.err.text);
+    usleep(1100000); /* another second on the clock */
+    cr_assert_eq(draw(&f), PLOT_DRAWN, "%s", f.err.text);
+    cr_assert(file_read(path, 1 << 24, &second, &sizes[1], &f.err), "%s", f.err.text);
+    cr_assert(sizes[0] == sizes[1] && memcmp(first, second, sizes[0]) == 0);
+    cr_assert(memmem(first, sizes[0], "/CreationDate (D:20261130165438", 31));
+    memory_free(first);
+    memory_free(second);
+    memory_free(path);
     fixture_close(&f);
 }
 
@@ -383,7 +463,7 @@ Test(plot, without_values_a_figure_says_so)
     variant_add(&f, "pre", 0);
     run_add(&f, "pre", 1, "queued", 10);
     draw_all(&f);
-    cr_assert_eq(f.drawn, 3);
+    cr_assert_eq(f.drawn, 4);
     cr_assert(figure_has(&f, "curves-validation.svg", "Nothing to draw"));
     cr_assert(figure_has(&f, "curves-train.svg", "(1 of 1 not finished: no values)"));
     cr_assert(figure_has(&f, "final-validation.svg", "Nothing to draw"));
@@ -512,8 +592,8 @@ static void kept_without_figure(struct fixture *f, const char *wanted)
     cr_assert_eq(f->drawn, 0);
     cr_assert(strstr(f->err.text, wanted), "%s", f->err.text);
     cr_assert(strstr(f->err.text, "gnuplot curves-validation.gp"), "how to redraw: %s", f->err.text);
-    cr_assert_eq(files_with(f->figures, ".tsv"), 3);
-    cr_assert_eq(files_with(f->figures, ".gp"), 3);
+    cr_assert_eq(files_with(f->figures, ".tsv"), 5);
+    cr_assert_eq(files_with(f->figures, ".gp"), 5);
     cr_assert_eq(files_with(f->figures, ".svg") + files_with(f->figures, ".png"), 0);
 }
 
@@ -603,7 +683,9 @@ Test(plot, figures_go_beside_the_database_under_a_safe_name)
     snprintf(folder, sizeof folder, "%s/plots", f.root);
     f.request = (struct plot_request){.database_path = database, .experiment = "../a b"};
     statement_run(f.db, "insert into variants values ('../a b', 'pre', 0, 1)", NULL, NULL, NULL, 0, 0, 0);
-    statement_run(f.db, "insert into runs values ('../a b', 'pre', 1, 'queued', 5)", NULL, NULL, NULL, 0, 0, 0);
+    statement_run(f.db,
+                  "insert into runs(experiment, variant, seed, state, steps) values ('../a b', 'pre', 1, 'queued', 5)",
+                  NULL, NULL, NULL, 0, 0, 0);
     draw_all(&f);
     cr_assert_eq(files_with(folder, "a-b"), 1);
     fixture_close(&f);
