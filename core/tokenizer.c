@@ -53,6 +53,11 @@ static struct tokenizer *bpe_tokenizer_create(int kind, const struct bpe_merge *
     return t;
 }
 
+struct tokenizer *tokenizer_from_merges(const struct bpe_merge *merges, size_t count, struct error *err)
+{
+    return bpe_tokenizer_create(TOKENIZER_BPE, merges, count, err);
+}
+
 static struct tokenizer *bpe_tokenizer_train(const struct tokenizer_config *config, const struct text *documents,
                                              size_t count, struct error *err)
 {

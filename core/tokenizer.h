@@ -30,6 +30,10 @@ struct tokenizer; /* immutable once made; safe to share between threads */
 struct tokenizer *tokenizer_train(const struct tokenizer_config *config, const struct text *documents, size_t count,
                                   struct error *err);
 
+/* A bpe tokenizer of merges learned elsewhere, in their order; refused by what bpe_create() checks. */
+struct bpe_merge;
+struct tokenizer *tokenizer_from_merges(const struct bpe_merge *merges, size_t count, struct error *err);
+
 /* Writes at most size ids (no bos or eos) and returns how many. Bytes or characters never seen: BPE and byte have none;
  * char gives unk. */
 size_t tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size, int32_t *ids);

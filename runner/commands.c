@@ -5,6 +5,7 @@
 
 extern const struct command command_bench;
 extern const struct command command_doctor;
+extern const struct command command_export;
 extern const struct command command_help;
 extern const struct command command_inspect;
 extern const struct command command_knobs;
@@ -30,6 +31,7 @@ const struct command *const commands[] = {
     &command_inspect,
     &command_match,
     &command_sample,
+    &command_export,
     &command_tokenizer,
     &command_knobs,
     &command_schema,

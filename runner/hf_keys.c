@@ -22,6 +22,7 @@ static const struct hf_key llama_keys[] = {
     {.name = "rope_theta", .role = HF_ROPE},
     {.name = "rope_scaling", .role = HF_ROPE},
     {.name = "rope_parameters", .role = HF_ROPE},
+    {.name = "runner_rope_layout", .role = HF_ROPE}, /* written by hf_export.h */
     {"pretraining_tp", HF_ONLY, .accepted = "1"},
     {"sliding_window", HF_ONLY, .accepted = "null"},
     {"layer_types", HF_LAYER_TYPES, .presence = HF_NULLABLE},
@@ -45,7 +46,8 @@ static const struct hf_key qwen3_keys[] = {
     {.name = "rope_theta", .role = HF_ROPE},
     {.name = "rope_scaling", .role = HF_ROPE},
     {.name = "rope_parameters", .role = HF_ROPE},
-    {.name = "sliding_window", .role = HF_FREE}, /* used by nothing while use_sliding_window is false */
+    {.name = "runner_rope_layout", .role = HF_ROPE}, /* written by hf_export.h */
+    {.name = "sliding_window", .role = HF_FREE},     /* used by nothing while use_sliding_window is false */
     {.name = "max_window_layers", .role = HF_FREE},
     {"layer_types", HF_LAYER_TYPES, .presence = HF_NULLABLE},
     {.name = NULL},

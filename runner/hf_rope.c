@@ -159,6 +159,17 @@ static void read_llama3(const struct rope *rope)
                                                  config->config.model.rope_base, factor, low, high, original);
 }
 
+/* Rows are always in the order of split here; a model that was trained adjacent is turned back (hf_weights.c). */
+static void read_layout(const struct hf_reading *reading)
+{
+    const json_t *value = json_object_get(reading->root, "runner_rope_layout");
+    const char *name = json_string_value(value);
+    if (name && strcmp(name, "adjacent") == 0)
+        reading->config->config.model.rope_layout = ROPE_ADJACENT;
+    else if (value && (!name || strcmp(name, "split") != 0))
+        hf_refuse(reading, "runner_rope_layout", value, "\"adjacent\" or \"split\"");
+}
+
 void hf_read_rope(const struct hf_reading *reading)
 {
     struct rope rope = {.reading = reading};
@@ -167,6 +178,7 @@ void hf_read_rope(const struct hf_reading *reading)
     char path[PATH_SIZE];
     rope.object = find_object(&rope);
     read_theta(&rope);
+    read_layout(reading);
     if (!rope.object || reading->problems->errors > before || !read_type(&rope, &type) || !check_keys(&rope, type))
         return;
     if (type == ROPE_LINEAR)

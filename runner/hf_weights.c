@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "runner/hf_shards.h"
+#include "runner/rope_rows.h"
 
 struct hf_weights {
     const struct hf_config *config;
@@ -195,6 +196,17 @@ static void take_part(const struct hf_tensor *row, const struct tensor *tensor, 
             out[r * columns + c] = theirs[c * all + first + r];
 }
 
+/* Rows of a model that rotates neighbours, from the order of the files to its own. */
+static void turn_rows(const struct hf_weights *weights, const struct tensor *tensor, real *out)
+{
+    const struct model_config *model = &weights->config->config.model;
+    if (model->position != POSITION_ROPE || model->rope_layout != ROPE_ADJACENT || !rope_rows_has(tensor->name))
+        return;
+    real *split = (real *)memory_copy_bytes(out, tensor->count * sizeof *out);
+    rope_rows_to_adjacent(out, split, tensor->shape[0], tensor->shape[1], model_shape_of(model, 1).head_dim);
+    memory_free(split);
+}
+
 static void load_tensor(const struct hf_weights *weights, const struct tensor *tensor, real *out)
 {
     char name[HF_NAME_SIZE];
@@ -213,6 +225,7 @@ static void load_tensor(const struct hf_weights *weights, const struct tensor *t
         memory_free(theirs);
     }
     safetensors_release(place.shard->file, place.entry);
+    turn_rows(weights, tensor, out);
 }
 
 void hf_weights_load(const struct hf_weights *weights, struct model *model)

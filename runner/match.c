@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "core/optimizer.h"
 #include "core/trainer.h"
+#include "runner/rope_rows.h"
 
 struct matcher {
     struct reference_case *reference;
@@ -106,11 +107,30 @@ static void find_hint(struct matcher *matcher)
 
 /* ---- the passes ---- */
 
+/* Queries and keys [B, heads, T, head_dim] in the order that the files of the model have them; NULL: they are. Owner:
+ * caller, memory_free(). */
+static real *turn(const struct reference_case *reference, const char *name, const real *data, const int64_t *shape)
+{
+    const struct model_config *theirs = &reference->hf.config.model;
+    if (!reference->hf_weights || theirs->position != POSITION_ROPE || theirs->rope_layout != ROPE_ADJACENT ||
+        !rope_rows_has(name))
+        return NULL;
+    int64_t count = shape[0] * shape[1] * shape[2] * shape[3];
+    real *turned = memory_alloc((size_t)count, sizeof *turned);
+    rope_rows_to_split(turned, data, count, 1, shape[3]);
+    return turned;
+}
+
 static void observe(void *context, const char *name, const real *data, int dims, const int64_t *shape)
 {
     struct matcher *matcher = context;
     enum mistake mistake = matcher->reference->mistake;
     real *restored = mistake ? mistake_restore(mistake, matcher->model, name, data, shape) : NULL;
+    real *turned = turn(matcher->reference, name, restored ? restored : data, shape);
+    if (turned) {
+        memory_free(restored);
+        restored = turned;
+    }
     compare(matcher, name, MATCH_FORWARD, matcher->tolerance, restored ? restored : data, dims, shape);
     if (matcher->seen)
         activations_add(matcher->seen, name, restored ? restored : data, dims, shape);
