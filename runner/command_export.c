@@ -6,6 +6,7 @@
 #include "runner/command.h"
 #include "runner/file.h"
 #include "runner/hf_export.h"
+#include "runner/signals.h"
 #include "runner/trained_run.h"
 
 /* NULL after all that stands against it was told. */
@@ -30,20 +31,34 @@ static void files_print(const char *folder)
     }
 }
 
-static enum exit_code folder_write(const struct trained_run *run, const char *folder)
+/* A signal meanwhile is put off until the folder is whole; a full disk is an error and no death. */
+static bool folder_write(const struct trained_run *run, const struct hf_architecture *architecture, const char *folder,
+                         struct error *err)
 {
-    const struct hf_architecture *architecture = architecture_find(run);
-    struct error err;
-    if (!architecture)
-        return EXIT_USAGE;
+    int signals = signals_open(err);
+    if (signals < 0)
+        return false;
     real *parameters = memory_alloc(run->table->total, sizeof *parameters);
     trained_run_read(run, parameters);
     struct hf_export model = {&run->config, run->tokenizer, run->table, parameters};
-    bool good = hf_export_write(folder, architecture, &model, &err);
+    bool good = hf_export_write(folder, architecture, &model, err);
     memory_free(parameters);
-    if (!good) {
-        message("runner: %s", err.text);
+    signals_close(signals);
+    return good;
+}
+
+static enum exit_code run_export(const struct trained_run *run, const char *folder, struct error *err)
+{
+    const struct hf_architecture *architecture = architecture_find(run);
+    if (!architecture)
         return EXIT_USAGE;
+    if (!hf_export_place(folder, err)) {
+        message("runner: %s", err->text);
+        return EXIT_USAGE;
+    }
+    if (!folder_write(run, architecture, folder, err)) {
+        message("runner: %s", err->text);
+        return EXIT_ENVIRONMENT;
     }
     message("run %.12s as %s, %zu parameters", run->key, architecture->name, run->table->total);
     files_print(folder);
@@ -58,7 +73,7 @@ static int export_command(const struct command *command, const struct arguments 
     enum exit_code code =
         trained_run_open(option_text(arguments, "db", "results/results.db"), arguments->positional[0], &run, &err);
     if (code == EXIT_DONE)
-        code = folder_write(&run, arguments->positional[1]);
+        code = run_export(&run, arguments->positional[1], &err);
     else
         message("runner: %s", err.text);
     trained_run_close(&run);

@@ -10,6 +10,7 @@
 #include "runner/database.h"
 #include "runner/experiment.h"
 #include "runner/file.h"
+#include "runner/hf_tokenizer.h"
 #include "runner/json.h"
 #include "runner/token_text.h"
 
@@ -127,18 +128,24 @@ static bool view_open(sqlite3 *db, const char *run, struct view *view, struct er
     return view->tokenizer;
 }
 
-static void view_open_run(const struct arguments *arguments, const char *run, struct view *view)
+/* The tokenizer is there already: nothing that says how to learn one goes with it. */
+static void learning_refuse(const struct arguments *arguments, const char *option, const char *whose)
 {
     static const char *const of_learning[] = {"vocab-size", "min-frequency"};
-    struct error err;
     if (arguments->positional_count)
-        die(EXIT_USAGE, "\"%s\" beside --run: a run's tokenizer is shown as it was learned; give paths or --run",
-            arguments->positional[0]);
+        die(EXIT_USAGE, "\"%s\" beside --%s: %s's tokenizer is shown as it was learned; give paths or --%s",
+            arguments->positional[0], option, whose, option);
     if (option_text(arguments, "kind", NULL))
-        die(EXIT_USAGE, "--kind beside --run: a run has its tokenizer already");
+        die(EXIT_USAGE, "--kind beside --%s: %s has its tokenizer already", option, whose);
     for (size_t i = 0; i < 2; i++)
         if (option_integer(arguments, of_learning[i], -1) >= 0)
-            die(EXIT_USAGE, "--%s beside --run: a run has its tokenizer already", of_learning[i]);
+            die(EXIT_USAGE, "--%s beside --%s: %s has its tokenizer already", of_learning[i], option, whose);
+}
+
+static void view_open_run(const struct arguments *arguments, const char *run, struct view *view)
+{
+    struct error err;
+    learning_refuse(arguments, "run", "a run");
     sqlite3 *db = database_open_reader(option_text(arguments, "db", "results/results.db"), &err);
     if (!db)
         die(EXIT_ENVIRONMENT, "%s", err.text);
@@ -146,6 +153,19 @@ static void view_open_run(const struct arguments *arguments, const char *run, st
     sqlite3_close(db);
     if (!opened)
         die(EXIT_USAGE, "--run \"%s\": %s", run, err.text);
+}
+
+static void view_open_folder(const struct arguments *arguments, const char *folder, struct view *view)
+{
+    struct error err;
+    learning_refuse(arguments, "hf", "a folder");
+    if (option_text(arguments, "run", NULL))
+        die(EXIT_USAGE, "--run beside --hf: give one of them");
+    char *path = path_join(folder, "tokenizer.json");
+    view->tokenizer = hf_tokenizer_read(path, &err);
+    memory_free(path);
+    if (!view->tokenizer)
+        die(EXIT_USAGE, "--hf: %s", err.text);
 }
 
 static void view_encode(struct view *view, const char *path)
@@ -276,9 +296,12 @@ static int tokenizer_run(const struct command *command, const struct arguments *
     struct view view = {.asked = -1};
     struct error err;
     const char *run = option_text(arguments, "run", NULL), *encode = option_text(arguments, "encode", NULL);
+    const char *folder = option_text(arguments, "hf", NULL);
     if (!run && option_text(arguments, "db", NULL))
         die(EXIT_USAGE, "--db without --run: a database is read for a run's tokenizer alone");
-    if (run)
+    if (folder)
+        view_open_folder(arguments, folder, &view);
+    else if (run)
         view_open_run(arguments, run, &view);
     else if (!arguments->positional_count)
         die(EXIT_USAGE, "no text to learn from: give files, folders, globs or builtin, or --run RUN");
@@ -322,6 +345,10 @@ static const struct option tokenizer_options[] = {
      .argument = "RUN",
      .doc = "the tokenizer RUN was trained with; RUN is a key prefix or experiment/variant/seed"},
     {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "database of --run (default results/results.db)"},
+    {.name = "hf",
+     .kind = OPTION_TEXT,
+     .argument = "DIR",
+     .doc = "the tokenizer.json of a folder that runner export made"},
     {0},
 };
 
@@ -334,7 +361,7 @@ const struct command command_tokenizer = {
             "word builtin. All of the text is learned from (a run learns from its training\n"
             "part alone). Tokens are shown in quotes, with \\n, \\t, \\xNN or \\u{N} for what does\n"
             "not show as itself. --json has the merges too and, with --encode, the token\n"
-            "numbers of FILE, without bos and eos. With --run and no PATH, nothing is learned.\n"
+            "numbers of FILE, without bos and eos. --run and --hf learn nothing and need no PATH.\n"
             "\n"
             "Example:\n"
             "  runner tokenizer corpus.txt --vocab-size 600 --encode corpus.txt",

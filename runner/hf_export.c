@@ -81,7 +81,15 @@ static void files_remove(const char *folder)
 
 /* ---- the folder ---- */
 
-/* Nothing there, or an empty folder. */
+/* Without slashes at the end. Owner: caller, memory_free(). */
+static char *path_of(const char *folder)
+{
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    return memory_copy_bytes(folder, length);
+}
+
 static bool place_check(const char *path, struct error *err)
 {
     struct stat status;
@@ -128,13 +136,18 @@ static bool place_take(const char *temporary, const char *path, const char *pare
     return folder_sync(parent, err);
 }
 
+bool hf_export_place(const char *folder, struct error *err)
+{
+    char *path = path_of(folder);
+    bool good = place_check(path, err);
+    memory_free(path);
+    return good;
+}
+
 bool hf_export_write(const char *folder, const struct hf_architecture *architecture, const struct hf_export *model,
                      struct error *err)
 {
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    char *path = memory_copy_bytes(folder, length), *parent = path_folder(path), *temporary = NULL;
+    char *path = path_of(folder), *parent = path_folder(path), *temporary = NULL;
     bool good = place_check(path, err) && folder_make(parent, err) && (temporary = neighbour_make(parent, err)) &&
                 files_write(temporary, architecture, model, err) && place_take(temporary, path, parent, err);
     if (temporary && !good)

@@ -36,7 +36,10 @@ json_t *hf_export_generation_json(const struct hf_export *model);
 bool hf_export_weights(const char *folder, const struct hf_architecture *architecture, const struct hf_export *model,
                        struct error *err);
 
-/* The whole folder, which must not be there yet, or be empty. It appears whole or not at all. */
+/* False and err unless there is nothing at the path, or an empty folder. */
+bool hf_export_place(const char *folder, struct error *err);
+
+/* The whole folder, in such a place. It appears whole or not at all. */
 bool hf_export_write(const char *folder, const struct hf_architecture *architecture, const struct hf_export *model,
                      struct error *err);
 
