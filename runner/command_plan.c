@@ -184,7 +184,7 @@ static int plan_run(const struct command *command, const struct arguments *argum
     struct retry retry;
     struct error err;
     sqlite3 *reader = NULL;
-    int code = EXIT_ENVIRONMENT;
+    int code = EXIT_ENVIRONMENT, loaded;
     session_begin(&session, command, arguments);
     char *shadow = shadow_make(session.cache, &err);
     if (!retry_parse(option_text(arguments, "retry", NULL), &retry, &err)) {
@@ -192,8 +192,8 @@ static int plan_run(const struct command *command, const struct arguments *argum
         code = EXIT_USAGE;
     } else if (!shadow)
         message("plan: %s", err.text);
-    else if (!session_load(&session, shadow))
-        code = EXIT_USAGE;
+    else if ((loaded = session_load(&session, shadow)) != EXIT_DONE)
+        code = loaded;
     else if (!session_reader(&session, &reader, &err))
         message("plan: %s", err.text);
     else {

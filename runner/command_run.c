@@ -68,12 +68,10 @@ static int dry_run(struct session *session, struct retry retry)
     char *cache = shadow_make(session->cache, &err);
     if (!cache)
         return environment_fail(&err);
-    int code = EXIT_DONE;
-    if (!session_load(session, cache)) {
-        code = EXIT_USAGE;
-    } else if (!session_reader(session, &reader, &err)) {
+    int code = session_load(session, cache);
+    if (code == EXIT_DONE && !session_reader(session, &reader, &err))
         code = environment_fail(&err);
-    } else {
+    if (code == EXIT_DONE) {
         schedule_make(&schedule, reader, session->sweep, session->checkpoints, retry);
         plan_print(session->sweep, &schedule);
         message("dry run: %zu of %zu runs would be trained; nothing was written", schedule.to_train, schedule.total);
@@ -293,12 +291,12 @@ static int run(const struct command *command, const struct arguments *arguments)
         return EXIT_USAGE;
     }
     session_begin(&session, command, arguments);
-    int code = EXIT_DONE;
+    int code;
     if (option_flag(arguments, "dry-run"))
         code = dry_run(&session, retry);
-    else if (!session_load(&session, session.cache))
-        code = EXIT_USAGE;
-    else if (!nothing_to_do(&session, retry, &code))
+    else if (!database_path_check(session.database_path, &err)) /* before anything is written beside it */
+        code = environment_fail(&err);
+    else if ((code = session_load(&session, session.cache)) == EXIT_DONE && !nothing_to_do(&session, retry, &code))
         code = train(&session, retry);
     session_end(&session);
     return code;

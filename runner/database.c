@@ -196,6 +196,41 @@ struct database *database_open(const char *path, const struct database_options *
     return database;
 }
 
+/* Our mark in SQLite's header; true for an empty file too, and for one that a journal beside it has yet to complete. */
+static bool header_is_ours(const char *path)
+{
+    enum { MARK_AT = 68, HEADER = 72 };
+    static const char *const beside[] = {"-journal", "-wal"};
+    unsigned char header[HEADER] = {0};
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        char *journal = sqlite3_mprintf("%s%s", path, beside[i]);
+        bool exists = access(journal, F_OK) == 0;
+        sqlite3_free(journal);
+        if (exists)
+            return true;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, header, sizeof header);
+    if (fd >= 0)
+        close(fd);
+    uint32_t mark = 0;
+    for (int i = 0; i < 4; i++)
+        mark = mark << 8 | header[MARK_AT + i];
+    return size == 0 || (size == HEADER && mark == SCHEMA_APPLICATION_ID);
+}
+
+bool database_path_check(const char *path, struct error *err)
+{
+    bool exists = false;
+    if (!path_is_usable(path, &exists, err))
+        return false;
+    if (!exists || header_is_ours(path))
+        return true;
+    sqlite3 *reader = database_open_reader(path, err); /* it says what is wrong */
+    sqlite3_close(reader);
+    return reader != NULL;
+}
+
 bool database_close(struct database *database, struct error *err)
 {
     if (!database)

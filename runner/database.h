@@ -34,6 +34,10 @@ struct database_options {
     void *context;
 };
 
+/* Whether database_open() could make or take the file, as far as can be seen without changing anything or waiting: no
+ * folder or foreign file in the way. */
+bool database_path_check(const char *path, struct error *err);
+
 /* Read and write: makes the file and its folder when absent, migrates an older one, takes the lock file (path +
  * ".lock", held by the kernel; the message names the holder's pid, host and command; a handled signal ends the wait),
  * switches to WAL. Refuses newer and foreign files. All its errors are environment errors (exit 3). options may be

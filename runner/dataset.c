@@ -29,6 +29,7 @@ struct preparation {
     const struct config *config;
     corpus_note *note;
     void *context;
+    bool *cache_failed; /* set when the cache file or its folder could not be written */
     struct corpus corpus, validation;
     struct corpus_split split;
     char corpus_hash[HASH_TEXT_SIZE];
@@ -182,6 +183,7 @@ static bool streams_write(const struct preparation *preparation, const char *pat
     memcpy(header->corpus_hash, preparation->corpus_hash, sizeof header->corpus_hash);
     hash_bytes(image, image_size, header->tokenizer_hash);
     bool good = token_file_write(path, header, image, streams, err);
+    *preparation->cache_failed = !good;
     memory_free(image);
     return good;
 }
@@ -351,10 +353,15 @@ static bool text_read(const struct data_spec *spec, struct preparation *preparat
 bool dataset_prepare(const struct data_spec *spec, const struct config *config, const char *cache_folder,
                      corpus_note *note, void *context, struct dataset *dataset, struct error *err)
 {
-    struct preparation preparation = {.config = config, .note = note, .context = context};
+    struct preparation preparation = {
+        .config = config, .note = note, .context = context, .cache_failed = &dataset->cache_failed};
     char *path = NULL;
     memset(dataset, 0, sizeof *dataset);
-    bool good = text_read(spec, &preparation, err) && folder_make(cache_folder, err);
+    bool good = text_read(spec, &preparation, err);
+    if (good) {
+        good = folder_make(cache_folder, err);
+        dataset->cache_failed = !good;
+    }
     if (good) {
         folder_remove_stale(cache_folder, STALE_SECONDS);
         path = cache_path(&preparation, cache_folder);

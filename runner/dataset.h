@@ -31,13 +31,15 @@ struct dataset {
     uint64_t train_bytes, validation_bytes;
     struct dataset_split splits[DATASET_SPLITS];
     size_t split_count;
-    void *map; /* private */
+    bool cache_failed; /* dataset_prepare() found the text good and the disk not */
+    void *map;         /* private */
     size_t map_size;
 };
 
 /* Reads, or finds in cache_folder, and maps. Messages (asked 5000, got N; a text that repeats itself; unknown
  * characters) go through note. False and err with the numbers when the text is too short, a path is a FIFO, has no
- * permission, ... Owner: caller, dataset_close(). */
+ * permission, ...; *dataset then says in cache_failed whether writing the cache was what failed. Owner: caller,
+ * dataset_close(). */
 bool dataset_prepare(const struct data_spec *spec, const struct config *config, const char *cache_folder,
                      void (*note)(void *context, const char *text), void *context, struct dataset *dataset,
                      struct error *err);

@@ -1,5 +1,6 @@
 /* The program `runner`: makes the processor ready, finds the command, parses its arguments, runs it. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,7 @@ static const struct command *command_named(const char *name)
 int main(int argc, char **argv)
 {
     memory_on_failure(memory_report);
+    signal(SIGXFSZ, SIG_IGN); /* a file limit is an error of write(), not a death without a word */
     if (argc < 2) {
         help_overview(stderr);
         return EXIT_USAGE;

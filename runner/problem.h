@@ -20,6 +20,7 @@ struct problems {
         int file_length, line, column; /* private: of the place at the start of the text */
     } * items;
     size_t count, errors;
+    bool environment; /* among them is one of the machine, not of the file */
 };
 
 void problems_init(struct problems *problems);

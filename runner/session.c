@@ -33,7 +33,7 @@ void session_end(struct session *session)
     *session = (struct session){0};
 }
 
-bool session_load(struct session *session, const char *cache_folder)
+int session_load(struct session *session, const char *cache_folder)
 {
     const struct arguments *arguments = session->arguments;
     struct experiment_options options = {.seeds = option_text(arguments, "seeds", NULL),
@@ -46,8 +46,9 @@ bool session_load(struct session *session, const char *cache_folder)
     if (experiment)
         session->sweep = sweep_resolve(experiment, cache_folder, &problems);
     problems_print(&problems, stderr);
+    int code = session->sweep ? EXIT_DONE : problems.environment ? EXIT_ENVIRONMENT : EXIT_USAGE;
     problems_release(&problems);
-    return session->sweep != NULL;
+    return code;
 }
 
 bool session_reader(const struct session *session, sqlite3 **reader, struct error *err)

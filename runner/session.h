@@ -21,9 +21,9 @@ struct session {
 void session_begin(struct session *session, const struct command *command, const struct arguments *arguments);
 void session_end(struct session *session);
 
-/* The file, its data and the keys of its runs, into session->sweep. False when something is wrong with them: all of it
- * has been told on standard error. cache_folder: session->cache, or a shadow of it (shadow.h). */
-bool session_load(struct session *session, const char *cache_folder);
+/* The file, its data and the keys of its runs, into session->sweep. EXIT_DONE, or the exit code when something is wrong
+ * with them: all of it has been told on standard error. cache_folder: session->cache, or a shadow of it (shadow.h). */
+int session_load(struct session *session, const char *cache_folder);
 
 /* *reader gets the database, NULL when there is none yet. */
 bool session_reader(const struct session *session, sqlite3 **reader, struct error *err);

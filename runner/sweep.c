@@ -78,7 +78,9 @@ static size_t dataset_for(struct resolver *resolver, size_t index)
     struct error err = {{0}};
     if (dataset_prepare(&variant->data, &variant->config, resolver->cache_folder, dataset_note, &noter, &dataset, &err))
         return dataset_keep(resolver->sweep, &dataset);
-    problem_add(resolver->problems, noter.place, "%s", err.text);
+    resolver->problems->environment |= dataset.cache_failed;
+    problem_add(resolver->problems, dataset.cache_failed ? (struct place){"runner", 0, 0} : noter.place, "%s",
+                err.text);
     return SIZE_MAX;
 }
 
