@@ -74,6 +74,12 @@ $B/tests/unit-double: $(TESTS_DOUBLE:%.c=$D/%.o) $B/libcore-double.a
 	$(call say,ld)
 	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcriterion $(CORE_LIBS)
 
+# Programs with a main of their own.
+$B/tests/torture: $O/tests/torture.o $B/libcore.a
+	@mkdir -p $(@D)
+	$(call say,ld)
+	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lsqlite3 $(CORE_LIBS)
+
 # The commit it is built from; the file changes only when the commit does. A tarball has none.
 $B/generated/commit.h: FORCE
 	@mkdir -p $(@D)
@@ -116,7 +122,7 @@ $O/%.o: %.c
 	$(call say,cc)
 	$Q$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-tests: $B/runner $B/tests/unit $(if $(TESTS_DOUBLE),$B/tests/unit-double)
+tests: $B/runner $B/tests/unit $B/tests/torture $(if $(TESTS_DOUBLE),$B/tests/unit-double)
 
 check: ## run all tests on one build: make check CC=clang SAN=address,undefined
 	$(MAKE) -j2 --no-print-directory tests
@@ -155,6 +161,11 @@ fuzz: ## FUZZ_RUNS=1000000: mutated files against the readers of safetensors and
 	    build/clang-address-undefined-fuzzer-no-link/fuzz/$$name -runs=$(FUZZ_RUNS) -max_len=4096 -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/ -dict=tests/fuzz/$$name.dict build/fuzz/$$name tests/fuzz/seeds/$$name || exit 1; done
 
+KILLS := 200
+SEED :=
+torture: $B/runner $B/tests/torture ## KILLS=200 SEED=N: kill -9 at random moments, and the curves must be the same bits
+	$B/tests/torture $B/runner $(KILLS) $(SEED)
+
 packages: ## install the Debian packages that build, tests and lint need
 	./packages.sh build test lint
 
@@ -175,7 +186,7 @@ help: ## show this
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
 
-.PHONY: all tests check test demo bench fuzz fuzz-programs packages lint install clean help FORCE
+.PHONY: all tests check test demo bench torture fuzz fuzz-programs packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $O $D -name '*.d' 2>/dev/null)
