@@ -34,11 +34,6 @@ static int64_t rows_of_block(int64_t first, int64_t T)
     return T - first < ATTENTION_ROWS ? T - first : ATTENTION_ROWS;
 }
 
-static bool attention_drops(const struct pass *pass)
-{
-    return pass->training && pass->model->drop_rate > 0;
-}
-
 static void probabilities_drop(const struct pass *pass, const struct block *block, const struct head *head, real *p,
                                int64_t first, int64_t rows, int64_t width)
 {
@@ -70,7 +65,7 @@ void attention_forward(const struct pass *pass, struct block *block)
                 scores_make(pass, &head, first, rows, width);
                 kernels()->softmax_causal(p, (size_t)T, head.lse + first, (size_t)rows, (size_t)first + 1,
                                           (size_t)width);
-                if (attention_drops(pass))
+                if (pass_drops(pass))
                     probabilities_drop(pass, block, &head, p, first, rows, width);
                 gemm(GEMM_NN, rows, D, width, 1, p, T, head.v, ld, 0, head.mix + first * shape_q(s), shape_q(s));
             }
@@ -90,14 +85,14 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
 
     scores_make(pass, head, first, rows, width);
     kernels()->softmax_again(p, (size_t)T, head->lse + first, (size_t)rows, (size_t)first + 1, (size_t)width);
-    if (attention_drops(pass)) {
+    if (pass_drops(pass)) {
         used = scratch->dropped;
         memcpy(used, p, (size_t)(rows * T) * sizeof(real));
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
     gemm(GEMM_TN, width, D, rows, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
     gemm(GEMM_NT, rows, width, D, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
-    if (attention_drops(pass))
+    if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
     kernels()->row_dots(scratch->dots, dmix + first * Q, (size_t)Q, head->mix + first * Q, (size_t)Q, (size_t)rows,
                         (size_t)D);

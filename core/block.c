@@ -118,18 +118,6 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
                     s->d_model);
 }
 
-static void branch_drop(const struct pass *pass, const struct block *block, real *x)
-{
-    size_t C = (size_t)pass->model->shape.d_model;
-    kernels()->dropout(x, C, &block->feed_forward_dropout, (uint64_t)pass->step,
-                       (uint64_t)(pass->first_sequence * pass->T), pass->model->drop_rate, (size_t)pass->N, C, C);
-}
-
-static bool feed_forward_drops(const struct pass *pass)
-{
-    return pass->training && pass->model->drop_rate > 0;
-}
-
 static void feed_forward_branch_forward(const struct pass *pass, int64_t index, const real *in)
 {
     struct model *model = pass->model;
@@ -143,8 +131,7 @@ static void feed_forward_branch_forward(const struct pass *pass, int64_t index, 
     model->activation->forward(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
     pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
     linear_forward(out, block->act, weights->down, weights->down_bias, pass->N, s->d_model, s->ff_hidden);
-    if (feed_forward_drops(pass))
-        branch_drop(pass, block, out);
+    pass_drop(pass, &block->feed_forward_dropout, out);
     pass_observe(pass, index, "feed_forward", out, s->d_model);
 }
 
@@ -157,9 +144,9 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
     const struct block_weights *weights = &model->weights.blocks[index];
     struct block_weights *grads = &model->grads.blocks[index];
     struct scratch *scratch = &model->scratch;
-    if (feed_forward_drops(pass)) {
+    if (pass_drops(pass)) {
         memcpy(scratch->dbranch, dout, (size_t)(pass->N * s->d_model) * sizeof(real));
-        branch_drop(pass, block, scratch->dbranch);
+        pass_drop(pass, &block->feed_forward_dropout, scratch->dbranch);
         dout = scratch->dbranch;
     }
     linear_backward(scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N, s->d_model,

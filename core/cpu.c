@@ -11,6 +11,13 @@
 
 #include "core/kernels.h"
 
+/* blas_good: names of OpenBLAS kernels that use this level; blas_wanted: what to ask for otherwise. */
+struct level {
+    const struct kernels *kernels;
+    bool (*present)(void);
+    const char *blas_good, *blas_wanted;
+};
+
 #ifdef __x86_64__
 
 extern const struct kernels kernels_v2, kernels_v3, kernels_v4;
@@ -33,12 +40,8 @@ static bool has_v4(void)
            __builtin_cpu_supports("avx512vl");
 }
 
-/* Best first. blas_good: names of OpenBLAS kernels that use this level; blas_wanted: what to ask for otherwise. */
-static const struct level {
-    const struct kernels *kernels;
-    bool (*present)(void);
-    const char *blas_good, *blas_wanted;
-} levels[] = {
+/* Best first. */
+static const struct level levels[] = {
     {&kernels_v4, has_v4, "SkylakeX Cooperlake SapphireRapids Zen", "SkylakeX"},
     {&kernels_v3, has_v3, "Haswell Zen", "Haswell"},
     {&kernels_v2, has_v2, "Nehalem Barcelona Sandybridge Bulldozer", "Nehalem"},
@@ -53,11 +56,7 @@ static bool has_generic(void)
     return true;
 }
 
-static const struct level {
-    const struct kernels *kernels;
-    bool (*present)(void);
-    const char *blas_good, *blas_wanted;
-} levels[] = {{&kernels_generic, has_generic, NULL, NULL}};
+static const struct level levels[] = {{&kernels_generic, has_generic, NULL, NULL}};
 
 #endif
 

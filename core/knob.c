@@ -132,6 +132,13 @@ const char *knob_format(const struct knob *knob, union knob_value value, char bu
     return buf;
 }
 
+const char *knob_kind_name(enum knob_kind kind)
+{
+    static const char *const names[] = {
+        [KNOB_INTEGER] = "integer", [KNOB_NUMBER] = "number", [KNOB_BOOLEAN] = "boolean", [KNOB_CHOICE] = "choice"};
+    return names[kind];
+}
+
 struct range {
     double low, high;
     bool low_open, high_open;

@@ -88,7 +88,9 @@ bool knob_equal(const struct knob *knob, union knob_value a, union knob_value b)
 enum { KNOB_TEXT_SIZE = 64 };
 const char *knob_format(const struct knob *knob, union knob_value value, char buf[KNOB_TEXT_SIZE]);
 
-/* What is accepted, for help and messages: "whole number from 1 to 65536", "layernorm or rmsnorm". Returns buf. */
+const char *knob_kind_name(enum knob_kind kind); /* "integer", "number", "boolean", "choice" */
+
+/* What is accepted, for help and messages: "a whole number from 1 to 65536", "layernorm or rmsnorm". Returns buf. */
 const char *knob_describe(const struct knob *knob, char *buf, size_t size);
 
 /* All defaults. */

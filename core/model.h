@@ -1,8 +1,8 @@
 /* A decoder: parameters, gradients, forward and backward.
  *
- *   struct model *m = model_create(&config.model, vocab_size, rows, &err);
+ *   struct model *m = model_create(&config.model, vocab_size, max_tokens, &err);
  *   model_init(m, seed);
- *   model_forward(m, inputs, B, T);                       // then model_logits(), or
+ *   model_logits(m, inputs, B, T, logits);                // or
  *   loss = model_loss_gradient(m, inputs, targets, B, T, step);
  *
  * Parameters and gradients are one flat buffer each; the table of tensors (tensor.h) names their parts. */

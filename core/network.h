@@ -1,5 +1,5 @@
-/* Inside of a model, shared by the files that compute it: model.c (embedding, whole pass), block.c (the two branches
- * and their residual), attention.c (heads), head.c (logits and loss).
+/* Inside of a model, shared by the files that compute it: model.c (weights, memory), pass.c (embedding, whole pass),
+ * block.c (the two branches and their residual), attention.c (heads), head.c (logits and loss).
  *
  * One block, pre-norm on the left, post-norm on the right; both use the same four buffers of struct branch:
  *
@@ -108,8 +108,14 @@ struct pass {
 /* Embedding to final norm. */
 void pass_forward(const struct pass *pass, const int32_t *inputs);
 
-/* Adds `prefix.name` to the ledger when someone observes. x [N, columns] at distance ld. */
+/* Shows x [N, columns] to the observer, if there is one, as "blocks.<block>.<name>"; without a name as
+ * "blocks.<block>", with a block below 0 as the name alone. */
 void pass_observe(const struct pass *pass, int64_t block, const char *name, const real *x, int64_t columns);
+
+/* Dropout is on. */
+bool pass_drops(const struct pass *pass);
+/* Dropout of x [N, C], or of its gradient, at the site of the stream; nothing when it is off. */
+void pass_drop(const struct pass *pass, const struct random_stream *stream, real *x);
 
 /* x [N, C] -> what the next block reads. */
 const real *block_forward(const struct pass *pass, int64_t index, const real *x);

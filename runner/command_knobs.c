@@ -8,9 +8,6 @@
 #include "runner/command.h"
 #include "runner/json.h"
 
-static const char *const kind_names[] = {
-    [KNOB_INTEGER] = "integer", [KNOB_NUMBER] = "number", [KNOB_BOOLEAN] = "boolean", [KNOB_CHOICE] = "choice"};
-
 /* What each group is about. A group without a line here stands under its name alone. */
 static const struct {
     const char *group, *text;
@@ -49,7 +46,7 @@ static struct widths widths_measure(void)
     char accepted[256], text[KNOB_TEXT_SIZE];
     for (size_t i = 0; i < knob_count; i++) {
         widths.name = longer(widths.name, knobs[i].name);
-        widths.kind = longer(widths.kind, kind_names[knobs[i].kind]);
+        widths.kind = longer(widths.kind, knob_kind_name(knobs[i].kind));
         widths.accepted = longer(widths.accepted, accepted_short(&knobs[i], accepted, sizeof accepted));
         widths.standard = longer(widths.standard, knob_format(&knobs[i], knobs[i].standard, text));
     }
@@ -75,7 +72,7 @@ static void knobs_print(void)
             printf("%s", i ? "\n" : "");
             heading_print(knob->group);
         }
-        printf("  %-*s  %-*s  %-*s  %-*s  %s\n", widths.name, knob->name, widths.kind, kind_names[knob->kind],
+        printf("  %-*s  %-*s  %-*s  %-*s  %s\n", widths.name, knob->name, widths.kind, knob_kind_name(knob->kind),
                widths.accepted, accepted_short(knob, accepted, sizeof accepted), widths.standard,
                knob_format(knob, knob->standard, text), knob->doc);
     }
@@ -111,7 +108,7 @@ static void knobs_print_json(void)
         json_t *row = json_object();
         bool integer = knob->kind == KNOB_INTEGER;
         json_put(row, "name", json_from_text(knob->name));
-        json_put(row, "kind", json_from_text(kind_names[knob->kind]));
+        json_put(row, "kind", json_from_text(knob_kind_name(knob->kind)));
         json_put(row, "minimum", integer ? json_integer(knob->minimum) : json_null());
         json_put(row, "maximum", integer ? json_integer(knob->maximum) : json_null());
         json_put(row, "range", json_from_text(knob->range));

@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/knob.h"
@@ -11,6 +10,7 @@
 #include "runner/problem.h"
 #include "runner/query.h"
 #include "runner/sql.h"
+#include "runner/text_stream.h"
 
 /* A run: its level of the knob, and the rest of its configuration as text. Indices are into grid's lists. */
 struct trial {
@@ -159,27 +159,21 @@ static char *value_text(const json_t *value)
 /* "residual=post, kv_heads=2": where the configuration differs from the home's, the knob aside. */
 static char *label_make(const json_t *config, const json_t *home, bool of_baseline, const char *knob)
 {
-    char *text;
-    size_t size;
     const char *between = "";
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        abort();
+    struct text_stream text;
+    text_stream_open(&text);
     for (size_t i = 0; i < knob_count; i++) {
         const json_t *value = json_object_get(config, knobs[i].name);
         if (strcmp(knobs[i].name, knob) == 0 || values_equal(value, json_object_get(home, knobs[i].name)))
             continue;
         char *shown = value_text(value);
-        fprintf(out, "%s%s=%s", between, knobs[i].field, shown);
+        fprintf(text.out, "%s%s=%s", between, knobs[i].field, shown);
         memory_free(shown);
         between = ", ";
     }
     if (!*between)
-        fprintf(out, "the %s settings", of_baseline ? "baseline's" : "first variant's");
-    fclose(out);
-    char *copy = memory_copy_bytes(text, size);
-    free(text);
-    return copy;
+        fprintf(text.out, "the %s settings", of_baseline ? "baseline's" : "first variant's");
+    return text_stream_take(&text);
 }
 
 static void seed_add(struct grid *grid, int64_t seed)

@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/knob.h"
@@ -138,12 +137,6 @@ bool schema_check(sqlite3 *db, size_t known, size_t *version, struct error *err)
 }
 
 /* ---- knobs ---- */
-
-static const char *knob_kind_name(enum knob_kind kind)
-{
-    static const char *const names[] = {"integer", "number", "boolean", "choice"};
-    return names[kind];
-}
 
 static bool knobs_update(sqlite3 *db, struct error *err)
 {
