@@ -10,17 +10,10 @@
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/memory.h"
-
-static double clock_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "runner/clock.h"
 
 /* Our environment with LC_ALL=C: programs read and write numbers with the locale's decimal sign otherwise. */
 static char **environment_create(void)
@@ -59,7 +52,7 @@ static bool output_read(int pipe_end, struct child_output *out)
  * own end decides, not the pipe's. */
 static enum child_result child_wait(pid_t child, int pipe_end, double timeout, struct child_output *out, int *status)
 {
-    double deadline = clock_seconds() + timeout;
+    double deadline = seconds_now() + timeout;
     bool open = true;
     for (;;) {
         pid_t ended = waitpid(child, status, WNOHANG);
@@ -69,7 +62,7 @@ static enum child_result child_wait(pid_t child, int pipe_end, double timeout, s
             output_read(pipe_end, out);
             return CHILD_ENDED;
         }
-        if (clock_seconds() >= deadline) {
+        if (seconds_now() >= deadline) {
             kill(child, SIGKILL);
             while (waitpid(child, status, 0) < 0 && errno == EINTR) {
             }

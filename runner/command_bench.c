@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "core/random.h"
 #include "core/trainer.h"
+#include "runner/clock.h"
 #include "runner/command.h"
 #include "runner/json.h"
 #include "runner/rate.h"

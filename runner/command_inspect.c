@@ -1,5 +1,4 @@
 /* runner inspect: what a variant is made of, what it costs and where it starts. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "runner/json.h"
 #include "runner/safetensors.h"
 #include "runner/shadow.h"
+#include "runner/table.h"
 
 enum { CACHE_SHORT = 1024, CACHE_LONG = 4096 };
 
@@ -123,20 +123,6 @@ static void print_json(const struct experiment *experiment, const struct variant
 
 /* ---- text ---- */
 
-/* 3740160 as "3,740,160". Returns buf. */
-static const char *grouped(int64_t number, char buf[32])
-{
-    char digits[32];
-    size_t count = (size_t)snprintf(digits, sizeof digits, "%" PRId64, number), used = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i && (count - i) % 3 == 0)
-            buf[used++] = ',';
-        buf[used++] = digits[i];
-    }
-    buf[used] = 0;
-    return buf;
-}
-
 static void print_operations(const struct inspection *inspection, int width)
 {
     char shape[SAFETENSORS_SHAPE_TEXT];
@@ -153,10 +139,10 @@ static void print_parts(const struct tensor_table *table, int width)
     for (size_t i = 0; i < table->count; i++) {
         const struct tensor *tensor = &table->tensors[i];
         printf("%-*s  %-14s  %13s  %6.2f\n", width, tensor->name,
-               safetensors_shape_text(tensor->dims, tensor->shape, shape), grouped((int64_t)tensor->count, number),
+               safetensors_shape_text(tensor->dims, tensor->shape, shape), format_count((int64_t)tensor->count, number),
                100 * (double)tensor->count / (double)table->total);
     }
-    printf("%-*s  %-14s  %13s  %6.2f\n", width, "total", "", grouped((int64_t)table->total, number), 100.0);
+    printf("%-*s  %-14s  %13s  %6.2f\n", width, "total", "", format_count((int64_t)table->total, number), 100.0);
 }
 
 static void print_costs(const struct inspection *inspection)
@@ -183,7 +169,7 @@ static void print_text(const struct experiment *experiment, const struct variant
                     ? (int)strlen(inspection->table->tensors[i].name)
                     : width;
     printf("%s, variant %s\n", experiment->name, variant->label);
-    printf("vocabulary of %s%s\n", grouped(inspection->vocab_size, number),
+    printf("vocabulary of %s%s\n", format_count(inspection->vocab_size, number),
            asked ? ", as asked: a run has as many as its text gives" : "");
     if (inspection->walked)
         print_operations(inspection, width);

@@ -72,7 +72,7 @@ static bool path_is_usable(const char *path, bool *exists, struct error *err)
 /* A connection with our settings; NULL and err. SQLite gives special meaning to names like ":memory:". */
 static sqlite3 *connection_open(const char *path, int flags, int busy_milliseconds, struct error *err)
 {
-    char *name = sqlite3_mprintf("%s%s", *path == ':' ? "./" : "", path);
+    char *name = *path == ':' ? path_join(".", path) : memory_copy_text(path);
     sqlite3 *db = NULL;
     if (sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
         error_set(err, "cannot open the database '%s': %s", path, db ? sqlite3_errmsg(db) : "out of memory");
@@ -83,7 +83,7 @@ static sqlite3 *connection_open(const char *path, int flags, int busy_millisecon
         sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     }
-    sqlite3_free(name);
+    memory_free(name);
     return db;
 }
 
@@ -271,7 +271,7 @@ bool database_lock_holder(const char *path, char *holder, size_t size)
 /* "file:<path>?immutable=1" with what a URI reserves as %xx. Owner: caller, memory_free(). */
 static char *immutable_uri(const char *path)
 {
-    size_t room = 3 * strlen(path) + 64, used = (size_t)snprintf(NULL, 0, "file:");
+    size_t room = 3 * strlen(path) + 64, used = strlen("file:");
     char *uri = memory_alloc(room, 1);
     memcpy(uri, "file:", used);
     for (const char *c = path; *c; c++)
@@ -352,6 +352,14 @@ const char *run_state_name(enum run_state state)
     return state_names[state];
 }
 
+enum run_state run_state_find(const char *name)
+{
+    for (int i = RUN_QUEUED; i <= RUN_INTERRUPTED; i++)
+        if (strcmp(name, state_names[i]) == 0)
+            return (enum run_state)i;
+    return RUN_NONE;
+}
+
 enum run_state database_run_state(sqlite3 *db, const char *key, int64_t *steps_done, char *reason, size_t reason_size)
 {
     enum run_state state = RUN_NONE;
@@ -362,9 +370,7 @@ enum run_state database_run_state(sqlite3 *db, const char *key, int64_t *steps_d
         *reason = 0;
     sqlite3_stmt *s = sql_prepare(db, query_text(QUERY_RUN_STATE), "t", NULL, key);
     if (s && sql_step(s, &row, NULL) && row) {
-        for (int i = RUN_QUEUED; i <= RUN_INTERRUPTED; i++)
-            if (strcmp(sql_text(s, 0), state_names[i]) == 0)
-                state = (enum run_state)i;
+        state = run_state_find(sql_text(s, 0));
         if (reason)
             snprintf(reason, reason_size, "%s", sql_text(s, 1));
         if (steps_done)

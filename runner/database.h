@@ -71,6 +71,7 @@ bool database_is_frozen(sqlite3 *db, const struct sweep *sweep);
 
 enum run_state { RUN_NONE, RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_DIVERGED, RUN_FAILED, RUN_INTERRUPTED };
 const char *run_state_name(enum run_state state); /* "queued"; RUN_NONE: "none" */
+enum run_state run_state_find(const char *name);  /* RUN_NONE when no state has that name */
 
 /* State of a run by key; RUN_NONE when the database does not have it. steps_done: rows of its curve. Both outputs may
  * be NULL. Only what is committed counts: flush first when it matters. */

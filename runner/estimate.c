@@ -8,8 +8,8 @@
 
 #include "core/cpu.h"
 #include "core/memory.h"
-#include "core/model.h"
-#include "runner/rate.h"
+#include "core/trainer.h"
+#include "runner/clock.h"
 
 enum { STEPS_TIMED = 2, CURVE_BYTES = 160 /* a step's row in the database, with its index */ };
 /* A step longer than this is timed once. */
@@ -59,8 +59,7 @@ static double shape_measure(const struct sweep *sweep, size_t index, void (*note
     const struct run *run = &sweep->runs[index];
     const struct dataset *dataset = &sweep->datasets[run->dataset];
     const char *label = sweep->experiment->variants[run->variant].label;
-    size_t memory = model_memory(&config->model, tokenizer_vocab_size(dataset->tokenizer),
-                                 config->training.batch_size * config->model.context_length);
+    size_t memory = trainer_memory(config, tokenizer_vocab_size(dataset->tokenizer));
     double half = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 2;
     struct error err = {{0}};
     char text[1200];

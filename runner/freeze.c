@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "runner/hash.h"
 #include "runner/json.h"
+#include "runner/query.h"
 #include "runner/sql.h"
 #include "runner/summary.h"
 
@@ -224,11 +225,8 @@ static bool members_delete(const struct freeze *f, struct error *err)
 {
     return sql_run(f->db, "delete from member where variant in (select id from variant where experiment = ?)", "i", err,
                    f->id) &&
-           sql_run(f->db, "delete from loss_summary where variant in (select id from variant where experiment = ?)",
-                   "i", err, f->id) &&
-           sql_run(f->db,
-                   "delete from comparison_summary where variant in (select id from variant where experiment = ?)", "i",
-                   err, f->id) &&
+           sql_run(f->db, query_text(QUERY_DELETE_LOSSES), "i", err, f->id) &&
+           sql_run(f->db, query_text(QUERY_DELETE_COMPARISONS), "i", err, f->id) &&
            sql_run(f->db, "delete from variant where experiment = ?", "i", err, f->id);
 }
 

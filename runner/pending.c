@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/memory.h"
+#include "runner/clock.h"
 #include "runner/sql.h"
 #include "runner/summary.h"
 
@@ -49,18 +50,11 @@ struct pending {
     sqlite3_stmt *insert_step, *insert_evaluation;
 };
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 struct pending *pending_create(sqlite3 *db)
 {
     struct pending *pending = memory_alloc(1, sizeof *pending);
     pending->db = db;
-    pending->committed_at = now_seconds();
+    pending->committed_at = seconds_now();
     return pending;
 }
 
@@ -300,14 +294,14 @@ static bool commit_chunk(struct pending *pending, bool *busy, struct error *err)
 
 bool pending_pump(struct pending *pending, bool urgent, struct error *err)
 {
-    double now = now_seconds();
+    double now = seconds_now();
     bool due = urgent || now - pending->committed_at >= COMMIT_SECONDS, busy;
     if (pending->count == 0 || !due || now < pending->retry_at)
         return true;
     bool ok = commit_chunk(pending, &busy, err);
     if (ok)
         pending->committed_at = now;
-    pending->retry_at = busy ? now_seconds() + RETRY_SECONDS : 0;
+    pending->retry_at = busy ? seconds_now() + RETRY_SECONDS : 0;
     if (busy && pending->count > PENDING_MOST)
         return pending_flush(pending, 60, err);
     return ok || busy;
@@ -316,14 +310,14 @@ bool pending_pump(struct pending *pending, bool urgent, struct error *err)
 bool pending_flush(struct pending *pending, double wait_seconds, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-    double end = now_seconds() + wait_seconds;
+    double end = seconds_now() + wait_seconds;
     while (pending->count) {
         bool busy;
         if (commit_chunk(pending, &busy, err))
             continue;
         if (!busy)
             return false;
-        if (now_seconds() >= end)
+        if (seconds_now() >= end)
             return error_wrap(err, "%zu rows are not stored, another process has held the database for %.0f s",
                               pending->count, wait_seconds);
         nanosleep(&pause, NULL);

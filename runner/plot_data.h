@@ -57,15 +57,14 @@ struct plot_mean {
 };
 
 /* Mean at each step over the finished runs (none yet: over those that still may); a step without a finite value is left
- * out. smooth above
- * 1: exponential average with factor 1 - 1/smooth, debiased. Owner: caller, memory_free(). */
+ * out. smooth above 1: exponential average with factor 1 - 1/smooth, debiased. Owner: caller, memory_free(). */
 struct plot_mean *plot_mean_of(const struct plot_variant *variant, int64_t smooth, size_t *count);
 
 /* Runs of k neighbouring points become one (their mean), so that a line has at most `most` points. Returns k. */
 size_t plot_run_thin(struct plot_run *run, size_t most);
 size_t plot_mean_thin(struct plot_mean *line, size_t *count, size_t most);
 
-/* "1 of 3 diverged, 1 of 3 failed", "" when all is well. none: what to say when no run has a finite value. */
+/* "1 of 3 diverged, 1 of 3 failed", "" when all is well; and that there is nothing to draw. Returns buf. */
 enum { PLOT_STATUS_SIZE = 160 };
 const char *plot_variant_status(const struct plot_variant *variant, bool logarithmic, char buf[PLOT_STATUS_SIZE]);
 

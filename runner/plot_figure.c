@@ -19,8 +19,7 @@ double canvas_text(struct canvas *canvas, const char *text, double x, double y, 
     char *copy = memory_copy_text(text), *rest = copy;
     for (char *line; (line = strsep(&rest, "\n"));) {
         size_t bytes = canvas->text_count * sizeof *canvas->texts;
-        canvas->texts = canvas->texts ? memory_grow(canvas->texts, bytes, canvas->text_count + 1, sizeof *canvas->texts)
-                                      : memory_alloc(1, sizeof *canvas->texts);
+        canvas->texts = memory_grow(canvas->texts, bytes, canvas->text_count + 1, sizeof *canvas->texts);
         canvas->texts[canvas->text_count++] = (struct placed_text){memory_copy_text(line), x, y, size, ends, grey};
         y += size * TEXT_HEIGHT / TEXT_SIZE;
     }

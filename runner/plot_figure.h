@@ -25,7 +25,7 @@ struct figure {
     char *value_label; /* "validation loss (bits per byte)" */
     char *subtitle;
     const char *metric, *x;
-    bool logarithmic, evaluation;
+    bool logarithmic;
     int64_t smooth;
     struct comparison_rules rules; /* of the experiment */
     struct plot_data data;

@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "runner/experiment_draft.h"
+#include "runner/table.h"
 
 enum { RUNS_FREE = 1000, RUNS_LIMIT = 100000 };
 
@@ -67,21 +68,6 @@ static void point_count(void *context, const struct sweep_point *point)
     ++*(uint64_t *)context;
 }
 
-/* 1073741824 as "1,073,741,824". */
-static const char *count_format(uint64_t count, char buf[32])
-{
-    char digits[32];
-    int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
-    char *out = buf;
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0)
-            *out++ = ',';
-        *out++ = digits[i];
-    }
-    *out = 0;
-    return buf;
-}
-
 bool variants_count_check(struct experiment_draft *draft)
 {
     uint64_t points = draft->block_count == 0, runs = 0, count;
@@ -91,9 +77,12 @@ bool variants_count_check(struct experiment_draft *draft)
         fits = sweep_block_count(&draft->blocks[i], &count) && fits && !__builtin_add_overflow(points, count, &points);
     fits = fits && !__builtin_mul_overflow(points, draft->seeds.count, &runs);
     if (!fits || runs > RUNS_LIMIT) {
+        bool shows = fits && runs <= INT64_MAX;
         problem_add(draft->problems, draft->place, "this sweep has %s%s runs: expected at most %s in one sweep",
-                    fits ? "" : "more than 2^64", fits ? count_format(runs, shown) : "",
-                    count_format(RUNS_LIMIT, limit));
+                    shows  ? ""
+                    : fits ? "more than 2^63"
+                           : "more than 2^64",
+                    shows ? format_count((int64_t)runs, shown) : "", format_count(RUNS_LIMIT, limit));
         return false;
     }
     if (runs > RUNS_FREE && draft->block_count) {
@@ -103,8 +92,8 @@ bool variants_count_check(struct experiment_draft *draft)
     }
     if (runs <= RUNS_FREE || draft->options->yes)
         return true;
-    problem_add(draft->problems, draft->place, "this sweep has %s runs: over %s need --yes", count_format(runs, shown),
-                count_format(RUNS_FREE, limit));
+    problem_add(draft->problems, draft->place, "this sweep has %s runs: over %s need --yes",
+                format_count((int64_t)runs, shown), format_count(RUNS_FREE, limit));
     return false;
 }
 

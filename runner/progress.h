@@ -1,7 +1,7 @@
 /* What the user sees while a sweep trains, on standard error: on a terminal one line redrawn in place, elsewhere plain
  * lines (start, each evaluation, end of each run).
  *
- *   struct progress *p = progress_create(runs, count, workers, mode);
+ *   struct progress *p = progress_create(runs, count, total, workers, mode, stderr, now);
  *   progress_run_start(p, run, step, now); progress_step(p, ...); ...; progress_tick(p, now);
  *   progress_free(p);
  *

@@ -3,12 +3,12 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/gemm.h"
 #include "core/memory.h"
 #include "core/random.h"
 #include "core/tensor.h"
+#include "runner/clock.h"
 
 struct product {
     int64_t outputs, inputs, count;
@@ -20,13 +20,6 @@ struct products {
     int64_t rows;
     real *input, *output, *weight, *input_gradient, *weight_gradient;
 };
-
-double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static real *noise_create(const char *name, int64_t count)
 {

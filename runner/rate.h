@@ -7,8 +7,6 @@
 
 #include "core/knob.h"
 
-double seconds_now(void); /* of the monotonic clock */
-
 /* The products of one training step over `rows` tokens: for every weight [outputs, inputs] its forward one and the two
  * of backward. Query, key and value share their input and count as one weight, so do up and gate. */
 struct products;

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <time.h>
 
+#include "runner/clock.h"
+
 bool sql_fail(sqlite3 *db, const char *what, struct error *err)
 {
     const char *path = sqlite3_db_filename(db, "main");
@@ -123,17 +125,14 @@ double sql_number(sqlite3_stmt *statement, int column)
 bool sql_begin(sqlite3 *db, double wait_seconds, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-    struct timespec start, now;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    double start = seconds_now();
     for (;;) {
         if (sqlite3_exec(db, "begin immediate", NULL, NULL, NULL) == SQLITE_OK)
             return true;
         sql_fail(db, NULL, err);
         if (!sql_is_busy(db))
             return false;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        double waited = (double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec);
-        if (waited >= wait_seconds || nanosleep(&pause, NULL) < 0)
+        if (seconds_now() - start >= wait_seconds || nanosleep(&pause, NULL) < 0)
             return false;
     }
 }

@@ -13,14 +13,6 @@
 
 /* ---- reading ---- */
 
-static enum run_state state_find(const char *name)
-{
-    for (int i = RUN_QUEUED; i <= RUN_INTERRUPTED; i++)
-        if (strcmp(name, run_state_name((enum run_state)i)) == 0)
-            return (enum run_state)i;
-    return RUN_NONE;
-}
-
 static bool counts_read(sqlite3 *db, struct status *status, struct error *err)
 {
     sqlite3_stmt *s = sql_prepare(db, query_text(QUERY_STATUS_COUNTS), NULL, err);
@@ -35,7 +27,7 @@ static bool counts_read(sqlite3 *db, struct status *status, struct error *err)
                 .id = id, .name = memory_copy_text(sql_text(s, 1)), .seconds_left = (double)NAN};
             status->experiment_count++;
         }
-        enum run_state state = state_find(sql_text(s, 2));
+        enum run_state state = run_state_find(sql_text(s, 2));
         if (state == RUN_RUNNING && !*status->holder)
             state = RUN_INTERRUPTED;
         status->experiments[status->experiment_count - 1].counts[state] += sqlite3_column_int64(s, 3);
@@ -81,7 +73,7 @@ static bool runs_read(sqlite3 *db, struct status *status, struct status_experime
     while (ok && (ok = sql_step(s, &row, err)) && row) {
         double cost = sqlite3_column_double(s, 7);
         work += cost * (double)(sqlite3_column_int64(s, 5) - sqlite3_column_int64(s, 9));
-        if (state_find(sql_text(s, 4)) != RUN_RUNNING)
+        if (run_state_find(sql_text(s, 4)) != RUN_RUNNING)
             continue;
         double rate = rate_of(s);
         run_add(status, experiment->name, s, rate);

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/memory.h"
 #include "runner/checkpoint.h"
+#include "runner/clock.h"
 #include "runner/command.h"
 #include "runner/file.h"
 #include "runner/record.h"
@@ -55,13 +55,6 @@ struct supervisor {
     bool failed;     /* the machine or the database failed: failure says how */
     struct error failure;
 };
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 size_t supervisor_cores(void)
 {

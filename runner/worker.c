@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/cpu.h"
 #include "core/memory.h"
 #include "core/trainer.h"
 #include "runner/checkpoint.h"
+#include "runner/clock.h"
 #include "runner/command.h"
 #include "runner/dataset.h"
 #include "runner/file.h"
@@ -38,13 +38,6 @@ struct worker {
     double saved_at, next_save;
     char message[1024]; /* why, at WORKER_ENVIRONMENT */
 };
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* A supervisor that is gone is a request to stop. */
 static enum worker_end told(bool written)
