@@ -188,14 +188,14 @@ static int plan_run(const struct command *command, const struct arguments *argum
     session_begin(&session, command, arguments);
     char *shadow = shadow_make(session.cache, &err);
     if (!retry_parse(option_text(arguments, "retry", NULL), &retry, &err)) {
-        message("%s", err.text);
+        message("runner plan: %s", err.text);
         code = EXIT_USAGE;
     } else if (!shadow)
-        message("plan: %s", err.text);
+        message("runner: %s", err.text);
     else if ((loaded = session_load(&session, shadow)) != EXIT_DONE)
         code = loaded;
     else if (!session_reader(&session, &reader, &err))
-        message("plan: %s", err.text);
+        message("runner: %s", err.text);
     else {
         plan_show(&session, reader, retry);
         code = EXIT_DONE;
@@ -214,7 +214,7 @@ static const struct option options[] = {
      .kind = OPTION_TEXT,
      .argument = "STATES",
      .doc = "Plan failed, diverged or failed,diverged runs anew."},
-    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "Database, results/results.db by default."},
+    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "Database. Default: results/results.db."},
     {.name = "workers",
      .kind = OPTION_INTEGER,
      .argument = "N",

@@ -100,7 +100,7 @@ static const struct option options[] = {
      .kind = OPTION_TEXT,
      .argument = "DIR",
      .doc = "folder for the files; plots/EXPERIMENT beside the database when not given"},
-    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "the database; results/results.db when not given"},
+    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "database (default results/results.db)"},
     {0},
 };
 

@@ -309,7 +309,7 @@ static const struct option options[] = {
      .doc = "Runs trained at once, one process each. Default: the cores this process may use.",
      .minimum = 1,
      .maximum = WORKERS_MOST},
-    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "The results. Default: results/results.db."},
+    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "Database. Default: results/results.db."},
     {.name = "set",
      .kind = OPTION_LIST,
      .argument = "KEY=VALUE",

@@ -234,7 +234,7 @@ static const struct option sample_options[] = {
      .doc = "another text (default 1337); the same seed gives the same text",
      .minimum = 0,
      .maximum = INT64_MAX},
-    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "the database; results/results.db when not given"},
+    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "database (default results/results.db)"},
     {0},
 };
 
