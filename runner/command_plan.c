@@ -213,7 +213,7 @@ static const struct option options[] = {
     {.name = "retry",
      .kind = OPTION_TEXT,
      .argument = "STATES",
-     .doc = "Plan failed, diverged or failed,diverged runs anew."},
+     .doc = "Plans runs anew as `run --retry` would: failed, diverged, or a cause."},
     {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "Database. Default: results/results.db."},
     {.name = "workers",
      .kind = OPTION_INTEGER,

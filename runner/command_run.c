@@ -18,7 +18,7 @@
 #include "runner/supervisor.h"
 #include "runner/table.h"
 
-enum { WORKERS_MOST = 1024, SIGNAL_EXIT = 128, PLAIN_WIDTH = 100, FLUSH_SECONDS = 60 };
+enum { WORKERS_MOST = 1024, SIGNAL_EXIT = 128, PLAIN_WIDTH = 100, FLUSH_SECONDS = 60, HANG_SECONDS = 3600 };
 
 static void note_print(void *context, const char *text)
 {
@@ -194,6 +194,8 @@ static bool runs_train(const struct session *session, struct database *database,
 {
     struct supervisor_options options = {.workers = workers_choose(session, schedule->to_train),
                                          .checkpoint_every = option_integer(session->arguments, "checkpoint-every", 0),
+                                         .hang_after =
+                                             (double)option_integer(session->arguments, "hang-after", HANG_SECONDS),
                                          .checkpoint_folder = session->checkpoints,
                                          .log_folder = session->logs,
                                          .signals = signals,
@@ -231,7 +233,7 @@ static bool database_work(const struct session *session, struct database *databa
          database_flush(database, FLUSH_SECONDS, err);
     schedule_release(&before);
     if (ok)
-        schedule_make(&result->after, db, session->sweep, session->checkpoints, (struct retry){false, false});
+        schedule_make(&result->after, db, session->sweep, session->checkpoints, (struct retry){false, false, 0});
     return ok;
 }
 
@@ -319,7 +321,8 @@ static const struct option options[] = {
     {.name = "retry",
      .kind = OPTION_TEXT,
      .argument = "STATES",
-     .doc = "Trains runs again that ended so: failed, diverged, or failed,diverged."},
+     .doc = "Trains runs again that ended so: failed, diverged, or failed of one cause: memory, killed, crashed, hung, "
+            "exit, records. Several with commas between them."},
     {.name = "dry-run", .kind = OPTION_FLAG, .doc = "Shows what would be trained; writes nothing."},
     {.name = "yes", .kind = OPTION_FLAG, .doc = "More than 1,000 runs are meant."},
     {.name = "checkpoint-every",
@@ -327,6 +330,12 @@ static const struct option options[] = {
      .argument = "STEPS",
      .doc = "Writes a checkpoint each time so many steps are done. Default: every 20 seconds.",
      .minimum = 1,
+     .maximum = 1000000000},
+    {.name = "hang-after",
+     .kind = OPTION_INTEGER,
+     .argument = "SECONDS",
+     .doc = "A worker that makes no step for so long is killed, and its run failed. Default: 3600; 0: never.",
+     .minimum = 0,
      .maximum = 1000000000},
     {.name = "no-plots", .kind = OPTION_FLAG, .doc = "Draws no figures at the end."},
     {.name = NULL},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "runner/cause.h"
 #include "runner/checkpoint.h"
 #include "runner/text_stream.h"
 
@@ -25,15 +26,20 @@ bool run_action_trains(enum run_action action)
 
 bool retry_parse(const char *text, struct retry *retry, struct error *err)
 {
-    *retry = (struct retry){false, false};
+    *retry = (struct retry){false, false, 0};
     for (const char *word = text; word;) {
         size_t length = strcspn(word, ",");
         if (length == 6 && strncmp(word, "failed", length) == 0)
             retry->failed = true;
         else if (length == 8 && strncmp(word, "diverged", length) == 0)
             retry->diverged = true;
+        else if (cause_from_name(word, length) != CAUSE_OTHER)
+            retry->causes |= 1U << cause_from_name(word, length);
         else
-            return error_set(err, "--retry is '%s', expected failed, diverged or failed,diverged", text);
+            return error_set(err,
+                             "--retry is '%s', expected failed, diverged, or a cause of failing: memory, killed, "
+                             "crashed, hung, exit, records; several with commas between them",
+                             text);
         word = word[length] ? word + length + 1 : NULL;
     }
     return true;
@@ -44,7 +50,10 @@ static enum run_action action_choose(const struct planned_run *planned, struct r
     switch (planned->state) {
     case RUN_FINISHED: return ACTION_FINISHED;
     case RUN_DIVERGED: return retry.diverged ? ACTION_RETRY : ACTION_DIVERGED;
-    case RUN_FAILED: return retry.failed ? ACTION_RETRY : ACTION_FAILED;
+    case RUN_FAILED: {
+        bool asked = retry.failed || retry.causes & 1U << cause_of(planned->reason);
+        return asked ? ACTION_RETRY : ACTION_FAILED;
+    }
     case RUN_NONE:
     case RUN_QUEUED:
     case RUN_RUNNING:

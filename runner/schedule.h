@@ -16,7 +16,7 @@ enum run_action {
     ACTION_RETRY,     /* diverged or failed before, and asked for: failed ones go on from their checkpoint */
     ACTION_FINISHED,  /* nothing to do */
     ACTION_DIVERGED,  /* left as it is: --retry diverged */
-    ACTION_FAILED,    /* left as it is: --retry failed */
+    ACTION_FAILED,    /* left as it is: --retry failed, or its cause */
     ACTION_DUPLICATE, /* the same key as an earlier run of the sweep */
     ACTION_COUNT
 };
@@ -39,9 +39,10 @@ struct schedule {
 
 struct retry {
     bool diverged, failed;
+    unsigned causes; /* bit CAUSE: failed runs of that cause */
 };
 
-/* "failed,diverged" in any order; NULL: neither. */
+/* Words with commas between them: failed, diverged, and causes of failing (cause.h); NULL: none. */
 bool retry_parse(const char *text, struct retry *retry, struct error *err);
 
 /* db NULL: there is no database yet. Changes nothing. Owner: caller, schedule_release(). */

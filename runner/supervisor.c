@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "runner/cause.h"
 #include "runner/checkpoint.h"
 #include "runner/clock.h"
 #include "runner/command.h"
@@ -22,7 +23,10 @@
 #include "runner/spawn.h"
 #include "runner/worker.h"
 
-enum { POLL_MILLISECONDS = 100, LOG_TAIL = 2000, READS_IN_A_ROW = 16, FLUSH_SECONDS = 60 };
+enum { POLL_MILLISECONDS = 100, LOG_TAIL = 2000, READS_IN_A_ROW = 16, FLUSH_SECONDS = 60, FAILURES_MOST = 3 };
+
+/* A loop that took longer than this was not running: the machine slept, or somebody stopped this process. */
+#define ASLEEP_SECONDS 5.0
 
 /* What a worker's own last record said. */
 enum verdict { VERDICT_NONE, VERDICT_FINISHED, VERDICT_DIVERGED, VERDICT_ENVIRONMENT, VERDICT_MALFORMED };
@@ -39,6 +43,9 @@ struct slot {
     char reason[256]; /* of the verdict */
     char *log_path;
     int64_t log_begin; /* where this process's part of the log starts */
+    double heard;      /* when its last record came */
+    bool hung;
+    int64_t memory_kills; /* of the machine, when it started */
 };
 
 struct supervisor {
@@ -52,7 +59,9 @@ struct supervisor {
     struct slot *slots;
     bool *leftovers; /* finished runs whose checkpoints are still there */
     bool stopping;   /* nothing new is started */
-    bool failed;     /* the machine or the database failed: failure says how */
+    enum cause last_cause;
+    int failures_in_a_row; /* of that cause */
+    bool failed;           /* the machine or the database failed: failure says how */
     struct error failure;
 };
 
@@ -129,7 +138,10 @@ static bool slot_start(struct supervisor *supervisor, struct slot *slot, size_t 
     static const char *const self[] = {"/proc/self/exe", "work", NULL};
     const char *const *command = supervisor->options->command ? supervisor->options->command : self;
     struct job job;
-    *slot = (struct slot){.run = supervisor->queue[position], .position = position};
+    *slot = (struct slot){.run = supervisor->queue[position],
+                          .position = position,
+                          .heard = seconds_now(),
+                          .memory_kills = cause_memory_kills()};
     const struct run *run = slot_run(supervisor, slot);
     if (!job_fill(supervisor, run, &job, err))
         return false;
@@ -175,7 +187,7 @@ static void verdict_set(struct slot *slot, enum verdict verdict, const char *rea
 static void record_malformed(struct slot *slot, const char *what)
 {
     char reason[sizeof slot->reason];
-    snprintf(reason, sizeof reason, "its worker sent a %.180s", what);
+    cause_describe_records(what, reason, sizeof reason);
     verdict_set(slot, VERDICT_MALFORMED, reason);
     kill(-slot->process.pid, SIGKILL);
 }
@@ -239,6 +251,7 @@ static void slot_read(struct supervisor *supervisor, struct slot *slot)
             return;
         }
         slot->ended = got <= 0;
+        slot->heard = seconds_now();
         enum record_status status;
         while (slot->verdict != VERDICT_MALFORMED &&
                (status = record_next(&slot->reader, &record, &err)) != RECORD_MORE) {
@@ -270,13 +283,12 @@ static enum run_state exit_judge(const struct supervisor *supervisor, struct slo
         slot->reason[0] = 0;
         return RUN_INTERRUPTED;
     }
-    if (number)
-        snprintf(slot->reason, sizeof slot->reason, "killed by signal %d (%s)%s", number, signal_name(number),
-                 number == SIGKILL && !ours ? ", perhaps because memory ran out" : "");
-    else if (WEXITSTATUS(status) == 0)
-        snprintf(slot->reason, sizeof slot->reason, "its worker left without its last record");
+    if (ours)
+        snprintf(slot->reason, sizeof slot->reason, "killed by signal %d (%s)", number, signal_name(number));
+    else if (slot->hung)
+        cause_describe_hang(supervisor->options->hang_after, slot->reason, sizeof slot->reason);
     else
-        snprintf(slot->reason, sizeof slot->reason, "its worker left with exit code %d", WEXITSTATUS(status));
+        cause_describe_exit(status, cause_memory_kills() > slot->memory_kills, slot->reason, sizeof slot->reason);
     return ours ? RUN_INTERRUPTED : RUN_FAILED;
 }
 
@@ -345,6 +357,26 @@ static void leftovers_remove(struct supervisor *supervisor, double wait_seconds)
     }
 }
 
+/* One bad run costs that run; several of one cause say that the next would end so too. */
+static void failures_count(struct supervisor *supervisor, enum run_state state, const char *reason)
+{
+    if (state == RUN_FINISHED || state == RUN_DIVERGED)
+        supervisor->failures_in_a_row = 0;
+    if (state != RUN_FAILED)
+        return;
+    enum cause cause = cause_of(reason);
+    supervisor->failures_in_a_row = cause == supervisor->last_cause ? supervisor->failures_in_a_row + 1 : 1;
+    supervisor->last_cause = cause;
+    if (supervisor->failures_in_a_row < FAILURES_MOST || supervisor->next == supervisor->queued)
+        return;
+    char text[sizeof supervisor->failure.text];
+    snprintf(text, sizeof text,
+             "%d runs in a row failed of one cause, so the other %zu are not begun: %.300s; with that put right, "
+             "--retry %s trains these again",
+             FAILURES_MOST, supervisor->queued - supervisor->next, reason, cause_name(cause));
+    environment_failed(supervisor, text);
+}
+
 static void slot_end(struct supervisor *supervisor, struct slot *slot)
 {
     const struct run *run = slot_run(supervisor, slot);
@@ -361,6 +393,7 @@ static void slot_end(struct supervisor *supervisor, struct slot *slot)
     outcome_count(supervisor->outcome, state);
     if (tail)
         log_show(supervisor, tail);
+    failures_count(supervisor, state, slot->reason);
     memory_free(tail);
     memory_free(slot->log_path);
     record_reader_release(&slot->reader);
@@ -409,6 +442,23 @@ static void events_wait(struct supervisor *supervisor, struct pollfd *events)
             slot_read(supervisor, &supervisor->slots[i]);
 }
 
+/* Kills what has been silent for too long; a loop that slept has not heard anybody. */
+static void hangs_end(struct supervisor *supervisor, double loop_began)
+{
+    double now = seconds_now(), allowed = supervisor->options->hang_after;
+    bool asleep = now - loop_began > ASLEEP_SECONDS;
+    for (size_t i = 0; i < supervisor->options->workers && allowed > 0; i++) {
+        struct slot *slot = &supervisor->slots[i];
+        if (!slot->used || slot->reaped || slot->hung)
+            continue;
+        if (asleep)
+            slot->heard = now;
+        slot->hung = now - slot->heard > allowed;
+        if (slot->hung)
+            kill(-slot->process.pid, SIGKILL);
+    }
+}
+
 static size_t slots_used(const struct supervisor *supervisor)
 {
     size_t used = 0;
@@ -424,7 +474,9 @@ static void supervisor_loop(struct supervisor *supervisor)
     signals_take(supervisor);
     slots_fill(supervisor);
     while (slots_used(supervisor)) {
+        double began = seconds_now();
         events_wait(supervisor, events);
+        hangs_end(supervisor, began);
         signals_take(supervisor);
         for (size_t i = 0; i < supervisor->options->workers; i++) {
             struct slot *slot = &supervisor->slots[i];

@@ -1,7 +1,8 @@
 /* Trains the runs of a sweep: one worker process each, as many at once as asked, every record into the database.
  *
- * One poll() loop and no threads. A worker that crashes, is killed or sends nonsense costs its own run. The first stop
- * signal asks every worker to write a checkpoint and leave; the second kills them. */
+ * One poll() loop and no threads. A worker that crashes, is killed, hangs or sends nonsense costs its own run; when
+ * three runs in a row fail of one cause (cause.h), the rest would too, and the sweep stops. The first stop signal asks
+ * every worker to write a checkpoint and leave; the second kills them. */
 #ifndef RUNNER_SUPERVISOR_H
 #define RUNNER_SUPERVISOR_H
 
@@ -11,6 +12,7 @@
 struct supervisor_options {
     size_t workers;
     int64_t checkpoint_every; /* 0 = by time */
+    double hang_after;        /* seconds without a record from a worker, then it is killed; 0 = never */
     const char *checkpoint_folder, *log_folder;
     const char *const *command; /* a worker's argv; NULL: this program's `work` */
     int signals;                /* of signals_open() */

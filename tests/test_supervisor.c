@@ -20,6 +20,7 @@
 enum { RUNS = 8 };
 
 static char folder[64];
+static double hang_after; /* of the next world */
 
 static const char *inside(const char *name)
 {
@@ -150,6 +151,7 @@ static struct world world_run(const char *script, size_t runs, size_t workers)
     snprintf(checkpoints, sizeof checkpoints, "%s", inside("checkpoints"));
     snprintf(logs, sizeof logs, "%s", inside("logs"));
     struct supervisor_options options = {.workers = workers,
+                                         .hang_after = hang_after,
                                          .checkpoint_folder = checkpoints,
                                          .log_folder = logs,
                                          .command = command,
@@ -277,6 +279,59 @@ Test(supervisor, a_child_of_a_worker_that_holds_its_pipe_does_not_hold_the_sweep
     cr_assert(file && fscanf(file, "%d", &pid) == 1);
     fclose(file);
     kill(pid, SIGKILL);
+    world_end(&world);
+}
+
+Test(supervisor, a_worker_that_makes_no_step_for_too_long_is_killed_and_costs_its_own_run)
+{
+    int64_t steps = 2;
+    records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    records_write("checkpointed", RECORD_CHECKPOINT, &steps, sizeof steps);
+    hang_after = 0.5;
+    struct world world = world_run("[ $seed = 2 ] || { cat finished; exit 0; }; cat checkpointed; trap '' TERM;"
+                                   " echo so far so good >&2; while :; do sleep 0.05; done",
+                                   3, 2);
+    cr_assert(world.ok, "%s", world.err.text);
+    expect_state(&world, 0, RUN_FINISHED, NULL);
+    expect_state(&world, 1, RUN_FAILED, "hung: no step for 0.5 s (--hang-after), its worker was killed");
+    expect_state(&world, 2, RUN_FINISHED, NULL);
+    world_end(&world);
+}
+
+Test(supervisor, a_worker_that_was_finished_and_does_not_leave_is_finished_all_the_same)
+{
+    int64_t steps = 2;
+    records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    hang_after = 0.3;
+    struct world world = world_run("cat finished; while :; do sleep 0.05; done", 1, 1);
+    cr_assert(world.ok, "%s", world.err.text);
+    expect_state(&world, 0, RUN_FINISHED, NULL);
+    world_end(&world);
+}
+
+Test(supervisor, three_failures_of_one_cause_in_a_row_stop_the_sweep_with_that_cause)
+{
+    struct world world = world_run("kill -SEGV $$", 5, 1);
+    cr_assert_not(world.ok);
+    cr_assert_eq(world.outcome.failed, 3);
+    cr_assert_not_null(strstr(world.err.text, "3 runs in a row failed of one cause, so the other 2 are not begun"),
+                       "%s", world.err.text);
+    cr_assert_not_null(strstr(world.err.text, "killed by signal 11"), "%s", world.err.text);
+    cr_assert_not_null(strstr(world.err.text, "--retry crashed"), "%s", world.err.text);
+    expect_state(&world, 2, RUN_FAILED, "killed by signal 11 (Segmentation fault)");
+    expect_state(&world, 3, RUN_QUEUED, NULL);
+    world_end(&world);
+}
+
+Test(supervisor, failures_of_different_causes_or_with_a_good_run_between_them_stop_nothing)
+{
+    int64_t steps = 2;
+    records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    struct world world = world_run("case $seed in 1|2|4|5) kill -SEGV $$;; 3) cat finished;; 6) exit 9;; *) kill -ABRT "
+                                   "$$;; esac",
+                                   RUNS, 1);
+    cr_assert(world.ok, "%s", world.err.text);
+    cr_assert_eq(world.outcome.failed, 7);
     world_end(&world);
 }
 
