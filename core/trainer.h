@@ -24,7 +24,7 @@ struct trainer;
  * bytes[i] = bytes of text that token i stands for (specials 0). Both belong to the caller and outlive the trainer. */
 struct token_stream {
     const int32_t *tokens;
-    const uint16_t *bytes;
+    const uint32_t *bytes;
     size_t count;
 };
 

@@ -99,7 +99,7 @@ static void case_measure(const struct bench_case *row, size_t rounds, struct mea
     enum { BLOCKS = 64 };
     size_t count = BLOCKS * ((size_t)row->context_length + 1);
     int32_t *tokens = memory_alloc(count, sizeof *tokens);
-    uint16_t *bytes = memory_alloc(count, sizeof *bytes);
+    uint32_t *bytes = memory_alloc(count, sizeof *bytes);
     struct random_stream stream = random_stream_make(1, "bench/tokens");
     for (size_t i = 0; i < count; i++)
         tokens[i] = (int32_t)random_below(&stream, i, (uint64_t)row->vocab_size);

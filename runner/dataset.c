@@ -21,7 +21,7 @@ enum { STALE_SECONDS = 3600 };
 /* A stream that grows. */
 struct builder {
     int32_t *tokens;
-    uint16_t *bytes;
+    uint32_t *bytes;
     size_t count, capacity;
 };
 
@@ -48,12 +48,12 @@ static void prepare_note(const struct preparation *preparation, const char *form
         preparation->note(preparation->context, text.text);
 }
 
-static void builder_add(struct builder *builder, int32_t token, uint16_t bytes)
+static void builder_add(struct builder *builder, int32_t token, uint32_t bytes)
 {
     if (builder->count == builder->capacity) {
         size_t old = builder->capacity, capacity = old ? 2 * old : 4096;
         builder->tokens = memory_grow(builder->tokens, old * sizeof(int32_t), capacity, sizeof(int32_t));
-        builder->bytes = memory_grow(builder->bytes, old * sizeof(uint16_t), capacity, sizeof(uint16_t));
+        builder->bytes = memory_grow(builder->bytes, old * sizeof(uint32_t), capacity, sizeof(uint32_t));
         builder->capacity = capacity;
     }
     builder->tokens[builder->count] = token;
@@ -62,7 +62,7 @@ static void builder_add(struct builder *builder, int32_t token, uint16_t bytes)
 
 /* bytes[i] = bytes of text that ids[i] stands for. An unknown character is as long as the text it replaced. */
 static bool token_sizes(const struct tokenizer *tokenizer, struct text text, const int32_t *ids, size_t count,
-                        uint16_t *bytes, uint64_t *unknown, struct error *err)
+                        uint32_t *bytes, uint64_t *unknown, struct error *err)
 {
     size_t at = 0;
     int32_t unk = tokenizer_unk(tokenizer);
@@ -71,12 +71,7 @@ static bool token_sizes(const struct tokenizer *tokenizer, struct text text, con
         bool is_unknown = ids[i] == unk && unk >= 0 && at < text.size;
         size_t size = is_unknown ? unicode_decode(text.bytes + at, text.size - at, &code_point)
                                  : tokenizer_token(tokenizer, ids[i]).size;
-        if (size > UINT16_MAX)
-            return error_set(err,
-                             "one token stands for %zu bytes, at most %d fit: the text repeats itself too much "
-                             "for data.tokenizer.vocab_size %" PRId64,
-                             size, UINT16_MAX, tokenizer_vocab_size(tokenizer));
-        bytes[i] = (uint16_t)size;
+        bytes[i] = (uint32_t)size;
         at += size;
         *unknown += is_unknown;
     }
@@ -91,7 +86,7 @@ static bool document_encode(const struct tokenizer *tokenizer, const struct docu
 {
     struct text text = piece->text;
     int32_t *ids = memory_alloc(text.size, sizeof *ids);
-    uint16_t *bytes = memory_alloc(text.size, sizeof *bytes);
+    uint32_t *bytes = memory_alloc(text.size, sizeof *bytes);
     size_t count = tokenizer_encode(tokenizer, text.bytes, text.size, ids);
     bool good = token_sizes(tokenizer, text, ids, count, bytes, unknown, err);
     for (struct builder *to = builder; good && to; to = to == builder ? also : NULL) {
@@ -237,7 +232,7 @@ static bool dataset_fill(const struct token_file_header *header, int64_t context
     for (size_t i = 0; i < header->stream_count; i++) {
         const struct token_file_stream *stream = &header->streams[i];
         struct token_stream tokens = {(const int32_t *)(const void *)(base + stream->tokens_offset),
-                                      (const uint16_t *)(const void *)(base + stream->bytes_offset), stream->count};
+                                      (const uint32_t *)(const void *)(base + stream->bytes_offset), stream->count};
         struct dataset_split *split = &dataset->splits[dataset->split_count];
         if (i == 0)
             dataset->train = tokens;

@@ -30,7 +30,7 @@ static void header_lay_out(struct token_file_header *header)
         stream->tokens_offset = offset;
         offset = aligned(offset + stream->count * sizeof(int32_t));
         stream->bytes_offset = offset;
-        offset = aligned(offset + stream->count * sizeof(uint16_t));
+        offset = aligned(offset + stream->count * sizeof(uint32_t));
     }
     header->file_size = offset;
 }
@@ -82,7 +82,7 @@ static bool body_add(struct sink *sink, const struct token_file_header *header, 
     bool good = sink_add(sink, image, header->image_size, err);
     for (size_t i = 0; good && i < header->stream_count; i++)
         good = sink_add(sink, streams[i].tokens, streams[i].count * sizeof(int32_t), err) &&
-               sink_add(sink, streams[i].bytes, streams[i].count * sizeof(uint16_t), err);
+               sink_add(sink, streams[i].bytes, streams[i].count * sizeof(uint32_t), err);
     return good;
 }
 
@@ -137,7 +137,7 @@ static const char *header_problem(const struct token_file_header *header, size_t
     for (size_t i = 0; i < header->stream_count; i++) {
         const struct token_file_stream *stream = &header->streams[i];
         if (!part_fits(header, stream->tokens_offset, stream->count, sizeof(int32_t)) ||
-            !part_fits(header, stream->bytes_offset, stream->count, sizeof(uint16_t)) ||
+            !part_fits(header, stream->bytes_offset, stream->count, sizeof(uint32_t)) ||
             !text_ends(stream->name, sizeof stream->name))
             return "its header makes no sense";
     }

@@ -17,7 +17,7 @@
 #include "runner/hash.h"
 
 /* Raise it when the layout, the split or a tokenizer's rules change: older files are then not found any more. */
-enum { TOKEN_FILE_VERSION = 1, TOKEN_FILE_STREAMS = DATASET_SPLITS + 1 };
+enum { TOKEN_FILE_VERSION = 2, TOKEN_FILE_STREAMS = DATASET_SPLITS + 1 };
 
 struct token_file_header {
     char magic[8];

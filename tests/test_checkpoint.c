@@ -257,7 +257,7 @@ static struct config small_config(void)
 static struct trainer *small_trainer(const struct config *config)
 {
     static int32_t tokens[500];
-    static uint16_t bytes[500];
+    static uint32_t bytes[500];
     struct token_stream stream = {tokens, bytes, 500};
     struct error err = {0};
     for (int i = 0; i < 500; i++) {

@@ -15,14 +15,14 @@ static const char base[] =
 enum { V = 37, TOKENS = 3001, STEPS = 20 };
 
 static int32_t tokens[TOKENS];
-static uint16_t bytes[TOKENS];
+static uint32_t bytes[TOKENS];
 
 /* Every third token stands for no byte, the others for one or two. */
 static struct token_stream stream_make(size_t count)
 {
     fill_tokens("text", tokens, TOKENS, V);
     for (size_t i = 0; i < TOKENS; i++)
-        bytes[i] = (uint16_t)(i % 3);
+        bytes[i] = (uint32_t)(i % 3);
     return (struct token_stream){tokens, bytes, count};
 }
 
