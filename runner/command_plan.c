@@ -36,6 +36,7 @@ static const char *why(const struct planned_run *planned, char *buf, size_t size
     case ACTION_DIVERGED: snprintf(buf, size, "%.200s; --retry diverged trains it again", planned->reason); break;
     case ACTION_FAILED: snprintf(buf, size, "%.200s; --retry failed trains it again", planned->reason); break;
     case ACTION_DUPLICATE: snprintf(buf, size, "the same run as one above"); break;
+    case ACTION_ELSEWHERE: snprintf(buf, size, "of another part of the sweep"); break;
     case ACTION_COUNT: buf[0] = 0; break;
     }
     return buf;
@@ -214,6 +215,7 @@ static const struct option options[] = {
      .kind = OPTION_TEXT,
      .argument = "STATES",
      .doc = "Plans runs anew as `run --retry` would: failed, diverged, or a cause."},
+    {.name = "shard", .kind = OPTION_TEXT, .argument = "I/N", .doc = "Only part I of N, as `run` has it."},
     {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "Database. Default: results/results.db."},
     {.name = "workers",
      .kind = OPTION_INTEGER,

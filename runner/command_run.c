@@ -323,6 +323,10 @@ static const struct option options[] = {
      .argument = "STATES",
      .doc = "Trains runs again that ended so: failed, diverged, or failed of one cause: memory, killed, crashed, hung, "
             "exit, records. Several with commas between them."},
+    {.name = "shard",
+     .kind = OPTION_TEXT,
+     .argument = "I/N",
+     .doc = "Only part I of N, from 0/N on; `runner merge` unites the parts' databases."},
     {.name = "dry-run", .kind = OPTION_FLAG, .doc = "Shows what would be trained; writes nothing."},
     {.name = "yes", .kind = OPTION_FLAG, .doc = "More than 1,000 runs are meant."},
     {.name = "checkpoint-every",

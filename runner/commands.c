@@ -10,6 +10,7 @@ extern const struct command command_help;
 extern const struct command command_inspect;
 extern const struct command command_knobs;
 extern const struct command command_match;
+extern const struct command command_merge;
 extern const struct command command_plan;
 extern const struct command command_plot;
 extern const struct command command_run;
@@ -32,6 +33,7 @@ const struct command *const commands[] = {
     &command_match,
     &command_sample,
     &command_export,
+    &command_merge,
     &command_tokenizer,
     &command_knobs,
     &command_schema,

@@ -304,7 +304,38 @@ static bool reader_check(sqlite3 *db, const char *path, struct error *err)
     return sql_script(db, "pragma query_only = on", err);
 }
 
-sqlite3 *database_open_reader(const char *path, struct error *err)
+/* A whole database, this version's or older. */
+static bool source_check(sqlite3 *db, const char *path, struct error *err)
+{
+    size_t version;
+    bool row = false;
+    if (!schema_check(db, schema_version, &version, err))
+        return false;
+    if (version == 0)
+        return error_set(err, "the database '%s' is empty", path);
+    sqlite3_stmt *s = sql_prepare(db, "pragma integrity_check(1)", NULL, err);
+    bool ok = s && sql_step(s, &row, err);
+    if (ok && (!row || strcmp(sql_text(s, 0), "ok") != 0))
+        ok = error_set(err, "the database '%s' is damaged: %.300s", path, row ? sql_text(s, 0) : "no answer");
+    sqlite3_finalize(s);
+    return ok && sql_script(db, "pragma query_only = on", err);
+}
+
+typedef bool reader_checks(sqlite3 *db, const char *path, struct error *err);
+
+static sqlite3 *immutable_open(const char *path, reader_checks *check, struct error *err)
+{
+    char *uri = immutable_uri(path);
+    sqlite3 *db = connection_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, READER_MILLISECONDS, err);
+    memory_free(uri);
+    if (db && !check(db, path, err)) {
+        sqlite3_close(db);
+        db = NULL;
+    }
+    return db;
+}
+
+static sqlite3 *reader_open(const char *path, reader_checks *check, struct error *err)
 {
     bool exists;
     if (!path_is_usable(path, &exists, err))
@@ -316,7 +347,7 @@ sqlite3 *database_open_reader(const char *path, struct error *err)
     sqlite3 *db = connection_open(path, SQLITE_OPEN_READONLY, READER_MILLISECONDS, err);
     if (!db)
         return NULL;
-    if (reader_check(db, path, err))
+    if (check(db, path, err))
         return db;
     int code = sqlite3_errcode(db) & 0xff;
     sqlite3_close(db);
@@ -331,14 +362,45 @@ sqlite3 *database_open_reader(const char *path, struct error *err)
             path, path);
         return NULL;
     }
-    char *uri = immutable_uri(path);
-    db = connection_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, READER_MILLISECONDS, err);
-    memory_free(uri);
-    if (db && !reader_check(db, path, err)) {
+    return immutable_open(path, check, err);
+}
+
+sqlite3 *database_open_reader(const char *path, struct error *err)
+{
+    return reader_open(path, reader_check, err);
+}
+
+/* A copy in a temporary file, brought up to date. Closes db. */
+static sqlite3 *source_migrate(sqlite3 *db, const char *path, struct error *err)
+{
+    sqlite3 *copy = NULL;
+    bool ok = sqlite3_open("", &copy) == SQLITE_OK;
+    sqlite3_backup *backup = ok ? sqlite3_backup_init(copy, "main", db, "main") : NULL;
+    ok = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
+    if (backup)
+        ok = sqlite3_backup_finish(backup) == SQLITE_OK && ok;
+    if (!ok)
+        error_set(err, "cannot copy the database '%s' to bring it up to date: %s", path,
+                  copy ? sqlite3_errmsg(copy) : "out of memory");
+    ok = ok && sql_begin(copy, 0, err) &&
+         (sql_end(copy, schema_update(copy, schema_migrations, schema_version, err), NULL, err) ||
+          error_wrap(err, "'%s'", path));
+    sqlite3_close(db);
+    if (ok)
+        return copy;
+    sqlite3_close(copy);
+    return NULL;
+}
+
+sqlite3 *database_open_source(const char *path, bool still, struct error *err)
+{
+    size_t version = 0;
+    sqlite3 *db = still ? immutable_open(path, source_check, err) : reader_open(path, source_check, err);
+    if (db && !schema_check(db, schema_version, &version, err)) {
         sqlite3_close(db);
-        db = NULL;
+        return NULL;
     }
-    return db;
+    return db && version < schema_version ? source_migrate(db, path, err) : db;
 }
 
 /* ---- states ---- */

@@ -56,6 +56,11 @@ sqlite3 *database_handle(struct database *database);
  * says how one is made. Close with sqlite3_close(). */
 sqlite3 *database_open_reader(const char *path, struct error *err);
 
+/* Read only, to be merged into another: an older one is brought up to date in a temporary copy, a damaged one (cut, a
+ * flipped bit) is refused, nothing is written beside it. still: nobody writes to it now, so that no lock is needed.
+ * Close with sqlite3_close(). */
+sqlite3 *database_open_source(const char *path, bool still, struct error *err);
+
 /* True when another process has the database open for writing now; holder gets who ("pid 12 on host: runner run
  * quick.yaml"). Takes and changes nothing, and needs no database: this is how a second `run` knows that it will wait.
  */

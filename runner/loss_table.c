@@ -176,6 +176,7 @@ static bool members_read(sqlite3 *db, int64_t variant, struct loss_table *table,
         row->parameters = m->parameters;
         if (m->finished)
             row->tokens = m->tokens;
+        row->marks |= (unsigned)sqlite3_column_int(s, 9) << MARK_CPU_CHANGED;
         state_count(table, row, m->seed, sql_text(s, 1), sql_text(s, 2));
     }
     sqlite3_finalize(s);
@@ -261,7 +262,7 @@ static bool rows_read(sqlite3 *db, int64_t experiment, struct loss_table *table,
         struct loss_row *row = &table->rows[table->row_count++];
         row_fill(row, s);
         ok = members_read(db, sqlite3_column_int64(s, 0), table, row, &members, err);
-        row->marks = marks_of(&members, &baseline);
+        row->marks |= marks_of(&members, &baseline);
         if (row->baseline) {
             table->baseline_parameters = row->parameters;
             members_release(&baseline);

@@ -23,7 +23,8 @@ enum loss_mark {
     MARK_HOST,
     MARK_KERNELS,
     MARK_PRECISION,
-    MARK_UNTRAINED, /* a run of it did not train: untrained.h */
+    MARK_CPU_CHANGED, /* a run went on with another processor or other kernels than it began with */
+    MARK_UNTRAINED,   /* a run of it did not train: untrained.h */
     MARK_COUNT,
 };
 

@@ -17,6 +17,7 @@ static const char *const mark_texts[MARK_COUNT] = {
     [MARK_HOST] = "a run and the baseline's run of the same seed were trained on different machines",
     [MARK_KERNELS] = "a run and the baseline's run of the same seed were trained with different processors or kernels",
     [MARK_PRECISION] = "another number format than the baseline's",
+    [MARK_CPU_CHANGED] = "a run of it changed its processor or kernels on the way: its last bits depend on where",
     [MARK_UNTRAINED] = ("a run of it did not train: it ends no lower than an untrained model, or above where the best "
                         "variant was after a quarter of training and since then fell less than a quarter as far"),
 };
@@ -323,8 +324,8 @@ static void write_wide(const struct loss_table *t, enum table_format format, FIL
 
 /* ---- programs ---- */
 
-static const char *const mark_names[MARK_COUNT] = {"parameters", "tokens",    "tokenizer", "host",
-                                                   "kernels",    "precision", "untrained"};
+static const char *const mark_names[MARK_COUNT] = {"parameters", "tokens",    "tokenizer",   "host",
+                                                   "kernels",    "precision", "cpu_changed", "untrained"};
 
 /* The columns of the JSON contract; CSV has a few more at its end. */
 static struct table *data_table(const struct loss_table *t, bool more)

@@ -228,10 +228,13 @@ static bool write_start(struct pending *pending, const char *key, const struct s
     bool ok = sql_integer(pending->db, &counted, 0, "select state in ('finished', 'diverged') from run where key = ?",
                           "t", err, key) &&
               sql_run(pending->db,
-                      "update run set state = 'running', reason = '', log_tail = '', first_step = ?, ended_at = null, "
+                      "update run set earlier_cpus = case when ?1 = 0 then '' when cpu is not null and "
+                      "(cpu <> ?3 or kernels <> ?4 or blas <> ?5) then earlier_cpus || 'before step ' || ?1 || ': ' || "
+                      "cpu || ', ' || kernels || ', ' || blas || char(10) else earlier_cpus end, "
+                      "state = 'running', reason = '', log_tail = '', first_step = ?1, ended_at = null, "
                       "process_started = (julianday('now') - 2440587.5) * 86400, "
-                      "started_at = coalesce(started_at, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), host = ?, cpu = ?, "
-                      "kernels = ?, blas = ?, precision = ?, git_commit = ?, version = ? where key = ?",
+                      "started_at = coalesce(started_at, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), host = ?2, cpu = ?3, "
+                      "kernels = ?4, blas = ?5, precision = ?6, git_commit = ?7, version = ?8 where key = ?9",
                       "itttttttt", err, start->step, v->host, v->cpu, v->kernels, v->blas, v->precision, v->git_commit,
                       v->version, key);
     if (ok && sqlite3_changes(pending->db) == 0)

@@ -14,8 +14,8 @@ enum { NAMED_MOST = 5 };
 
 const char *run_action_name(enum run_action action)
 {
-    static const char *const names[ACTION_COUNT] = {"new",      "resume", "retry",    "finished",
-                                                    "diverged", "failed", "duplicate"};
+    static const char *const names[ACTION_COUNT] = {"new",      "resume", "retry",     "finished",
+                                                    "diverged", "failed", "duplicate", "elsewhere"};
     return names[action];
 }
 
@@ -74,9 +74,11 @@ void schedule_make(struct schedule *schedule, sqlite3 *db, const struct sweep *s
         int64_t newest = checkpoint_newest(checkpoint_folder, run->key);
         /* A diverged run starts anew: from its last checkpoint it could only diverge again in the same way. */
         planned->step = planned->state == RUN_DIVERGED || newest < 0 ? 0 : newest;
-        planned->action = run->duplicate ? ACTION_DUPLICATE : action_choose(planned, retry);
+        planned->action = run->duplicate   ? ACTION_DUPLICATE
+                          : run->elsewhere ? ACTION_ELSEWHERE
+                                           : action_choose(planned, retry);
         schedule->counts[planned->action]++;
-        schedule->total += !run->duplicate;
+        schedule->total += !run->duplicate && !run->elsewhere;
         schedule->to_train += run_action_trains(planned->action);
     }
 }

@@ -18,6 +18,7 @@ enum run_action {
     ACTION_DIVERGED,  /* left as it is: --retry diverged */
     ACTION_FAILED,    /* left as it is: --retry failed, or its cause */
     ACTION_DUPLICATE, /* the same key as an earlier run of the sweep */
+    ACTION_ELSEWHERE, /* of another part of the sweep: --shard */
     ACTION_COUNT
 };
 const char *run_action_name(enum run_action action); /* "new", "resume", "retry", "finished", ... */
@@ -33,7 +34,7 @@ struct planned_run {
 struct schedule {
     struct planned_run *runs; /* one for each of the sweep */
     size_t counts[ACTION_COUNT];
-    size_t total; /* runs without duplicates */
+    size_t total; /* runs without duplicates and those of other parts */
     size_t to_train;
 };
 

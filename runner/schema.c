@@ -98,6 +98,8 @@ const char *const schema_migrations[] = {
     "  name text not null unique, kind text not null, choices text not null, standard text not null, doc text not "
     "null\n"
     ") strict;\n",
+    /* Processors that trained earlier steps of the run: "step: cpu, kernels, blas" a line. */
+    "alter table run add column earlier_cpus text not null default '';\n",
 };
 const size_t schema_version = sizeof schema_migrations / sizeof schema_migrations[0];
 
@@ -183,7 +185,10 @@ static bool views_current(sqlite3 *db, bool *current, struct error *err)
     *current = true;
     for (; (view = schema_view(count)); count++) {
         char *sql = schema_view_sql(view);
-        bool ok = sql_integer(db, &same, 0, "select 1 from sqlite_schema where type = 'view' and name = ? and sql = ?",
+        /* SQLite keeps the text as it was given but for its first words, which it writes in capitals. */
+        bool ok = sql_integer(db, &same, 0,
+                              "select 1 from sqlite_schema where type = 'view' and name = ?1 and "
+                              "substr(sql, 1 + length('create view')) = substr(?2, 1 + length('create view'))",
                               "tt", err, view->name, sql);
         memory_free(sql);
         if (!ok)

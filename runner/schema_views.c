@@ -31,7 +31,7 @@ static const struct schema_column runs_columns[] = {
     {"started_at", "when the run first started, UTC, ISO 8601"},
     {"ended_at", "when it ended, UTC, ISO 8601; null while it has not"},
     {"host", "machine that trained it last"},
-    {"cpu", "its processor, with the compiled set of kernels that served it"},
+    {"cpu", "its processor, with the compiled set of kernels that served it; others that trained earlier steps follow"},
     {"blas", "kernels that OpenBLAS used"},
     {"precision", "number format of the matrix products"},
     {"git_commit", "commit that the program was built from"},
@@ -42,7 +42,9 @@ static const char runs_body[] =
     "select r.key, e.name, v.label, m.seed, r.state, nullif(r.reason, ''),\n"
     "  coalesce(s.step + (s.loss_kind = 0 and s.grad_norm_kind = 0), 0), r.steps, coalesce(s.tokens, 0),\n"
     "  r.parameters, r.flops_per_token, s.loss, coalesce(s.seconds, 0.0), r.started_at, r.ended_at,\n"
-    "  r.host, r.cpu || ' (' || r.kernels || ')', r.blas, r.precision, r.git_commit, r.version, r.config\n"
+    "  r.host, r.cpu || ' (' || r.kernels || ')' || iif(r.earlier_cpus = '', '', '; ' || rtrim(replace(r.earlier_cpus, "
+    "char(10), '; '), '; ')),\n"
+    "  r.blas, r.precision, r.git_commit, r.version, r.config\n"
     "from experiment e\n"
     "  join variant v on v.experiment = e.id\n"
     "  join member m on m.variant = v.id\n"

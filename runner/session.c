@@ -10,6 +10,7 @@
 #include "runner/experiment.h"
 #include "runner/file.h"
 #include "runner/run_words.h"
+#include "runner/shard.h"
 
 void session_begin(struct session *session, const struct command *command, const struct arguments *arguments)
 {
@@ -36,6 +37,12 @@ void session_end(struct session *session)
 int session_load(struct session *session, const char *cache_folder)
 {
     const struct arguments *arguments = session->arguments;
+    struct shard shard;
+    struct error err;
+    if (!shard_parse(option_text(arguments, "shard", NULL), &shard, &err)) {
+        message("runner: %s", err.text);
+        return EXIT_USAGE;
+    }
     struct experiment_options options = {.seeds = option_text(arguments, "seeds", NULL),
                                          .yes = option_flag(arguments, "yes")};
     struct problems problems;
@@ -48,6 +55,8 @@ int session_load(struct session *session, const char *cache_folder)
     problems_print(&problems, stderr);
     int code = session->sweep ? EXIT_DONE : problems.environment ? EXIT_ENVIRONMENT : EXIT_USAGE;
     problems_release(&problems);
+    for (size_t i = 0; session->sweep && i < session->sweep->run_count; i++)
+        session->sweep->runs[i].elsewhere = !shard_has(shard, session->sweep->runs[i].key);
     return code;
 }
 

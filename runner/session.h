@@ -17,7 +17,7 @@ struct session {
     struct sweep *sweep;
 };
 
-/* The command has options db, set, seeds, only and yes, and FILE as its first argument. */
+/* The command has options db, set, seeds, only, yes and shard, and FILE as its first argument. */
 void session_begin(struct session *session, const struct command *command, const struct arguments *arguments);
 void session_end(struct session *session);
 

@@ -513,7 +513,7 @@ static struct progress *progress_begin(const struct supervisor *supervisor, int6
     }
     size_t total = 0;
     for (size_t i = 0; i < sweep->run_count; i++)
-        total += !sweep->runs[i].duplicate;
+        total += !sweep->runs[i].duplicate && !sweep->runs[i].elsewhere;
     struct progress *progress = progress_create(runs, supervisor->queued, total, supervisor->options->workers,
                                                 supervisor->options->progress, stderr, seconds_now());
     memory_free(runs);

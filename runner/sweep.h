@@ -14,6 +14,7 @@ struct run {
     double flops_per_token;
     char *config_json; /* effective configuration, every knob */
     bool duplicate;    /* the same key as an earlier run of this sweep: trained once */
+    bool elsewhere;    /* of another part of the sweep (shard.h): not trained here */
 };
 
 struct sweep {

@@ -720,7 +720,7 @@ Test(database, files_that_are_not_ours_are_refused_and_left_alone)
     other_database(&f, path, "pragma application_id = 42; create table t (x)");
     refused(path, "another program (application id 42)");
     other_database(&f, path, "pragma application_id = 1920298610; pragma user_version = 99; create table t (x)");
-    refused(path, "schema version 99 and this runner knows versions 1 to 1");
+    refused(path, "schema version 99 and this runner knows versions 1 to 2");
     refused(f.folder, "is a folder: expected a database file");
     snprintf(path, sizeof path, "%s/results.db/x.db", f.folder);
     refused(path, "");
@@ -792,15 +792,15 @@ Test(database, an_older_database_is_migrated_and_gets_new_views)
     struct sweep *sweep = sweep_small("quick", "a");
     freeze(f.db, sweep);
     sqlite3 *db = database_handle(f.db);
-    const char *const newer[] = {schema_migrations[0], "alter table run add column colour text;"};
+    const char *const newer[] = {schema_migrations[0], schema_migrations[1], "alter table run add column colour text;"};
     cr_assert(sql_script(db, "drop view losses; create view runs_old as select 1", &err));
-    cr_assert(sql_begin(db, 1, &err) && sql_end(db, schema_update(db, newer, 2, &err), NULL, &err), "%s", err.text);
-    ROWS(db, "pragma user_version", "2\n");
+    cr_assert(sql_begin(db, 1, &err) && sql_end(db, schema_update(db, newer, 3, &err), NULL, &err), "%s", err.text);
+    ROWS(db, "pragma user_version", "3\n");
     ROWS(db, "select count(*), count(colour) from run", "6|0\n");
     ROWS(db, "select group_concat(name, ' ') from (select name from sqlite_schema where type = 'view' order by 1)",
          "comparisons curves experiments knobs losses run_config runs variants\n");
     fixture_close(&f);
-    refused(f.path, "schema version 2 and this runner knows versions 1 to 1");
+    refused(f.path, "schema version 3 and this runner knows versions 1 to 2");
     sweep_release(sweep);
     fixture_remove(&f);
 }
@@ -811,11 +811,12 @@ Test(database, a_migration_that_fails_changes_nothing)
     fixture_open(&f);
     struct error err;
     sqlite3 *db = database_handle(f.db);
-    const char *const newer[] = {schema_migrations[0], "create table extra (x); alter table none add column y;"};
+    const char *const newer[] = {schema_migrations[0], schema_migrations[1],
+                                 "create table extra (x); alter table none add column y;"};
     cr_assert(sql_begin(db, 1, &err));
-    cr_assert_not(sql_end(db, schema_update(db, newer, 2, &err), NULL, &err));
-    cr_assert(strstr(err.text, "schema version 2"), "%s", err.text);
-    ROWS(db, "pragma user_version", "1\n");
+    cr_assert_not(sql_end(db, schema_update(db, newer, 3, &err), NULL, &err));
+    cr_assert(strstr(err.text, "schema version 3"), "%s", err.text);
+    ROWS(db, "pragma user_version", "2\n");
     ROWS(db, "select count(*) from sqlite_schema where name = 'extra'", "0\n");
     fixture_remove(&f);
 }

@@ -1,0 +1,109 @@
+/* runner merge: several results databases become one. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/command.h"
+#include "runner/database.h"
+#include "runner/merge.h"
+#include "runner/sql.h"
+
+enum { WAIT_SECONDS = 60 };
+
+static void note_print(void *context, const char *text)
+{
+    (void)context;
+    message("%s", text);
+}
+
+static bool source_add(struct merge *merge, const char *path, struct error *err)
+{
+    sqlite3 *source = database_open_source(path, false, err);
+    bool ok = source && merge_add(merge, path, source, err);
+    sqlite3_close(source);
+    return ok;
+}
+
+static bool file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* All sources before the target is opened, which would make it: a merge that is refused leaves no trace. */
+static bool sources_check(const struct arguments *arguments, struct error *err)
+{
+    for (size_t i = 1; i < arguments->positional_count; i++) {
+        const char *path = arguments->positional[i];
+        if (file_same(arguments->positional[0], path))
+            return error_set(err, "'%s' is given as INTO and as FROM: expected two databases", path);
+        sqlite3 *source = database_open_source(path, false, err);
+        sqlite3_close(source);
+        if (!source)
+            return false;
+    }
+    return true;
+}
+
+static bool all_add(sqlite3 *target, const struct arguments *arguments, struct error *err)
+{
+    struct merge *merge = merge_begin(target, arguments->positional[0], MERGE_DATABASES);
+    bool ok = sql_begin(target, WAIT_SECONDS, err);
+    if (ok) {
+        for (size_t i = 1; ok && i < arguments->positional_count; i++)
+            ok = source_add(merge, arguments->positional[i], err);
+        ok = ok && merge_finish(merge, err);
+        ok = sql_end(target, ok, NULL, err);
+    }
+    merge_free(merge);
+    return ok;
+}
+
+static int merge_run(const struct command *command, const struct arguments *arguments)
+{
+    (void)command;
+    const char *into = arguments->positional[0];
+    /* Without WAL a merge that is refused leaves the file as it was, to the byte. */
+    struct database_options options = {
+        .command = "runner merge", .wait_seconds = INFINITY, .no_wal = true, .note = note_print};
+    struct error err, closing;
+    int64_t runs = 0, finished = 0;
+    bool absent = access(into, F_OK) != 0;
+    if (!sources_check(arguments, &err))
+        die(EXIT_USAGE, "merge: %s", err.text);
+    struct database *database = database_open(into, &options, &err);
+    if (!database)
+        die(EXIT_ENVIRONMENT, "merge: %s", err.text);
+    sqlite3 *db = database_handle(database);
+    bool ok = all_add(db, arguments, &err) && sql_integer(db, &runs, 0, "select count(*) from run", NULL, &err) &&
+              sql_integer(db, &finished, 0, "select count(*) from run where state = 'finished'", NULL, &err);
+    bool closed = database_close(database, &closing);
+    if (!ok && absent)
+        unlink(into);
+    if (!ok || !closed)
+        die(ok ? EXIT_ENVIRONMENT : EXIT_USAGE, "merge: %s", ok ? closing.text : err.text);
+    message("%s has %lld runs, %lld finished", into, (long long)runs, (long long)finished);
+    return EXIT_DONE;
+}
+
+static const struct option options[] = {{.name = NULL}};
+
+extern const struct command command_merge;
+const struct command command_merge = {
+    .name = "merge",
+    .arguments = "INTO FROM...",
+    .summary = "Unite results databases: those of the parts of a sweep, of several machines, of several people.",
+    .help = "INTO is made when it is absent; the others are only read. In any order, and again, the outcome is the "
+            "same: what is finished beats what is not, then more steps win. One run with two different curves is "
+            "refused and INTO stays as it was. Final weights lie beside each database, in checkpoints/: copy that "
+            "folder too when `runner sample` or `runner export` shall find them.\n\n"
+            "Example:\n"
+            "  runner merge results/results.db part-0/results.db part-1/results.db",
+    .options = options,
+    .minimum_arguments = 2,
+    .maximum_arguments = -1,
+    .run = merge_run,
+};

@@ -1,0 +1,13 @@
+/* Experiments of one database joining those of another: names, variants, members. */
+#ifndef RUNNER_MERGE_EXPERIMENT_H
+#define RUNNER_MERGE_EXPERIMENT_H
+
+#include <sqlite3.h>
+
+#include "core/error.h"
+
+/* The runs are in the target already. Rules as in merge.h. */
+bool experiments_merge(sqlite3 *target, const char *target_name, sqlite3 *source, const char *source_name,
+                       struct error *err);
+
+#endif
