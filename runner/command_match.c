@@ -64,9 +64,12 @@ static void print_text(const struct reference_case *reference, const struct matc
     }
     printf("\n%zu of %zu tensors match: relative L2 at most %g, trained.* %g\n", good, match->count, tolerance,
            MATCH_TRAINED_FACTOR * tolerance);
-    if (match->first)
-        printf("first to depart: %s\n  upstream of it: %s\n", match->first->name,
-               match_upstream(reference, match->first, upstream));
+    if (match->first) {
+        printf("first to depart: %s\n", match->first->name);
+        if (match->first > match->rows)
+            printf("  last good one: %s\n", match->first[-1].name);
+        printf("  upstream of it: %s\n", match_upstream(reference, match->first, upstream));
+    }
     if (match->hint[0])
         printf("hint: %s\n", match->hint);
 }

@@ -59,6 +59,53 @@ static void block_upstream(const struct model_config *model, int64_t block, char
                  block_input(block, input), block, block);
 }
 
+/* Everything of a block whose inside is not compared. */
+static void whole_block_upstream(const struct model_config *model, int64_t block, char *buf)
+{
+    char input[32];
+    bool pre = model->residual == RESIDUAL_PRE;
+    snprintf(buf, MATCH_UPSTREAM_SIZE,
+             "%s, through all of blocks.%" PRId64
+             ": %squery, key and value weights%s%s, scores / sqrt(head_dim), causal mask, "
+             "softmax, %soutput weight, residual%s; %s%s, %s, down weight, residual%s",
+             block_input(block, input), block, pre ? "attention_norm, " : "",
+             model->qk_norm ? ", query and key norm" : "", model->position == POSITION_ROPE ? ", rotation" : "",
+             model->kv_heads && model->kv_heads != model->n_heads ? "each value head for its query heads, " : "",
+             pre ? "" : ", attention_norm", pre ? "feed_forward_norm, " : "",
+             model->feed_forward == FEED_FORWARD_SWIGLU ? "up and gate weights" : "up weight",
+             model->feed_forward == FEED_FORWARD_SWIGLU ? "silu(gate) * up" : "gelu", pre ? "" : ", feed_forward_norm");
+}
+
+/* The tensors of a block that an observer sees besides those of the reference cases. */
+static void inner_upstream(const struct model_config *model, int64_t block, const char *part, char *buf)
+{
+    char input[32], middle[96];
+    bool pre = model->residual == RESIDUAL_PRE;
+    const char *before = block_input(block, input);
+    snprintf(middle, sizeof middle, "%s + blocks.%" PRId64 ".attention", before, block);
+    if (strcmp(part, "attention_norm") == 0)
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "%s, through blocks.%" PRId64 ".attention_norm", pre ? before : middle,
+                 block);
+    else if (strcmp(part, "attention.value") == 0)
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "%s, through %sblocks.%" PRId64 ".attention.value.weight", before,
+                 pre ? "attention_norm, " : "", block);
+    else if (strcmp(part, "attention.mix") == 0)
+        snprintf(buf, MATCH_UPSTREAM_SIZE,
+                 "blocks.%" PRId64 ".attention.query, .key and .value; scores / sqrt(head_dim), causal mask, softmax",
+                 block);
+    else if (strcmp(part, "feed_forward_norm") == 0)
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "%s%s, through blocks.%" PRId64 ".feed_forward_norm", middle,
+                 pre ? "" : " through attention_norm, + feed_forward", block);
+    else if (strcmp(part, "feed_forward.activation") == 0)
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "what up%s of blocks.%" PRId64 " give, through %s",
+                 model->feed_forward == FEED_FORWARD_SWIGLU ? " and gate" : "", block,
+                 model->feed_forward == FEED_FORWARD_SWIGLU ? "silu(gate) * up" : "gelu");
+    else
+        snprintf(buf, MATCH_UPSTREAM_SIZE, "%s, through %s, blocks.%" PRId64 ".feed_forward.up%s.weight", middle,
+                 pre ? "feed_forward_norm" : "attention_norm", block,
+                 model->feed_forward == FEED_FORWARD_SWIGLU ? " and .gate" : "");
+}
+
 static void embed_upstream(const struct model_config *model, char *buf)
 {
     static const char *const position[] = {
@@ -78,14 +125,21 @@ static void forward_upstream(const struct reference_case *reference, const char 
     int64_t block = strncmp(name, "blocks.", 7) == 0 ? strtoll(name + 7, &rest, 10) : 0;
     if (strcmp(name, "embed") == 0)
         embed_upstream(model, buf);
-    else if (rest && *rest == 0)
-        block_upstream(model, block, buf);
-    else if (rest && (strcmp(rest, ".attention.query") == 0 || strcmp(rest, ".attention.key") == 0))
+    else if (rest && *rest == 0) {
+        char inside[96];
+        snprintf(inside, sizeof inside, "%.80s.", name);
+        if (case_expects(reference, inside))
+            block_upstream(model, block, buf);
+        else
+            whole_block_upstream(model, block, buf);
+    } else if (rest && (strcmp(rest, ".attention.query") == 0 || strcmp(rest, ".attention.key") == 0))
         query_upstream(model, block, rest + 1, buf);
     else if (rest && strcmp(rest, ".attention") == 0)
         attention_upstream(model, block, buf);
-    else if (rest)
+    else if (rest && strcmp(rest, ".feed_forward") == 0)
         feed_forward_upstream(model, block, buf);
+    else if (rest)
+        inner_upstream(model, block, rest + 1, buf);
     else if (strcmp(name, "final_norm") == 0)
         snprintf(buf, MATCH_UPSTREAM_SIZE, "blocks.%" PRId64 ", through final_norm", model->n_layers - 1);
     else if (strcmp(name, "logits") == 0)
