@@ -13,6 +13,7 @@ extern const struct command command_match;
 extern const struct command command_merge;
 extern const struct command command_plan;
 extern const struct command command_plot;
+extern const struct command command_report;
 extern const struct command command_run;
 extern const struct command command_sample;
 extern const struct command command_schema;
@@ -29,6 +30,7 @@ const struct command *const commands[] = {
     &command_plot,
     &command_status,
     &command_table,
+    &command_report,
     &command_inspect,
     &command_match,
     &command_sample,

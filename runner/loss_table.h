@@ -70,4 +70,9 @@ void loss_table_free(struct loss_table *table); /* takes NULL */
 /* For people text, Markdown and LaTeX; for programs CSV and JSON. width as in table_write(). */
 void loss_table_write(const struct loss_table *table, enum table_format format, int width, FILE *out);
 
+/* Parts of it to put elsewhere: values with the notes, comparisons (no rows without a baseline). Owner: caller,
+ * table_free(). */
+struct table *loss_table_values(const struct loss_table *table);
+struct table *loss_table_comparisons(const struct loss_table *table);
+
 #endif

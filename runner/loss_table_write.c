@@ -243,7 +243,7 @@ static void comparison_cells(struct table *table, const struct loss_row *row)
     table_text(table, row->verdict);
 }
 
-static void value_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
+static struct table *values_make(const struct loss_table *t, const struct marks *marks, bool cut)
 {
     struct table *table = table_create();
     char moment[MOMENT_SIZE];
@@ -252,26 +252,52 @@ static void value_block(const struct loss_table *t, const struct marks *marks, i
     table_column(table, "variant", TABLE_LEFT);
     value_columns(table, t);
     for (size_t r = 0; r < t->row_count; r++) {
-        label_cell(table, &t->rows[r], r, marks, true);
+        label_cell(table, &t->rows[r], r, marks, cut);
         value_cells(table, t, &t->rows[r], marks);
     }
+    return table;
+}
+
+static struct table *comparisons_make(const struct loss_table *t, const struct marks *marks, bool cut)
+{
+    struct table *table = table_create();
+    table_caption(table, "Against the baseline, paired by seed; margin %g, alpha %g", t->margin, t->alpha);
+    table_column(table, "variant", TABLE_LEFT);
+    comparison_columns(table, t);
+    for (size_t r = 0; r < t->row_count && t->baseline_parameters; r++) {
+        if (t->rows[r].baseline)
+            continue;
+        label_cell(table, &t->rows[r], r, marks, cut);
+        comparison_cells(table, &t->rows[r]);
+    }
+    return table;
+}
+
+struct table *loss_table_values(const struct loss_table *table)
+{
+    struct marks marks = marks_number(table);
+    struct table *values = values_make(table, &marks, false);
+    notes_add(values, table, &marks);
+    return values;
+}
+
+struct table *loss_table_comparisons(const struct loss_table *table)
+{
+    struct marks marks = marks_number(table);
+    return comparisons_make(table, &marks, false);
+}
+
+static void value_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
+{
+    struct table *table = values_make(t, marks, true);
     table_write(table, TABLE_TEXT, width, out);
     table_free(table);
 }
 
 static void comparison_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
 {
-    struct table *table = table_create();
-    table_caption(table, "Against the baseline, paired by seed; margin %g, alpha %g", t->margin, t->alpha);
-    table_column(table, "variant", TABLE_LEFT);
-    comparison_columns(table, t);
-    for (size_t r = 0; r < t->row_count; r++) {
-        if (t->rows[r].baseline)
-            continue;
-        label_cell(table, &t->rows[r], r, marks, true);
-        comparison_cells(table, &t->rows[r]);
-    }
-    if (table_row_count(table) && t->baseline_parameters) {
+    struct table *table = comparisons_make(t, marks, true);
+    if (table_row_count(table)) {
         fputc('\n', out);
         table_write(table, TABLE_TEXT, width, out);
     }

@@ -440,7 +440,8 @@ static enum plot_result figures_draw(struct drawing *drawing, struct error *err)
                 !(training ? metric->training : metric->evaluation))
                 continue;
             for (size_t k = 0; k < KIND_COUNT; k++)
-                if (!training || kinds[k].training)
+                if ((!training || kinds[k].training) &&
+                    (!request->figure || strcmp(request->figure, kinds[k].name) == 0))
                     figure_draw(drawing, &kinds[k], split, metric, err);
         }
     }

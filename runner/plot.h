@@ -22,6 +22,7 @@ struct plot_request {
     const char *database_path;
     const char *experiment;
     const char *out_folder;                        /* NULL: plots/<experiment> beside the database */
+    const char *figure;                            /* NULL: every one; "curves", "final", "differences", "heat" */
     unsigned formats;                              /* 0: PNG and SVG */
     const char *metric;                            /* NULL: bits_per_byte; loss for the training split */
     const char *split;                             /* NULL: every split */

@@ -175,9 +175,24 @@ static void footer_place(const struct final *final, const struct figure *figure,
     canvas_footer(canvas, text, canvas->bottom + AXIS_HEIGHT);
 }
 
+/* Even steps, as many as have room for their numbers: gnuplot counts on a wider plot than long names leave. */
+static void script_even_tics(FILE *script, const struct axis *axis, double room)
+{
+    enum { TIC_ROOM = 105 };
+    double rough = (axis->high - axis->low) / fmax(2, floor(room / TIC_ROOM)), power = pow(10, floor(log10(rough)));
+    double step = rough <= power ? power : rough <= 2 * power ? 2 * power : rough <= 5 * power ? 5 * power : 10 * power;
+    const char *comma = "";
+    fputs("value_tics = '", script);
+    for (double i = ceil(axis->low / step); i * step <= axis->high; i++, comma = ", ")
+        fprintf(script, "%s%.12g", comma, fabs(i) > 0 ? i * step : 0);
+    fputs("'\n", script);
+}
+
 static void script_write(FILE *script, const struct final *final, struct figure *figure, const struct canvas *canvas)
 {
     script_begin(script, figure, canvas, canvas->right - canvas->left, &final->axis);
+    if (!figure->logarithmic)
+        script_even_tics(script, &final->axis, canvas->right - canvas->left);
     fprintf(script, "x_low = %.17g; x_high = %.17g\n", final->axis.low, final->axis.high);
     fprintf(script, "nothing = %d\n", !final->axis.any);
     script_number(script, "reference", final->reference);

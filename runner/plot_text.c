@@ -10,6 +10,7 @@
 char *plot_text_clean(const char *text)
 {
     static const char replacement[3] = {'\xef', '\xbf', '\xbd'};
+    static const char zero_width_space[3] = {'\xe2', '\x80', '\x8b'};
     size_t size = strlen(text), used = 0;
     char *clean = memory_alloc(3 * size + 1, 1);
     for (size_t i = 0; i < size;) {
@@ -21,6 +22,10 @@ char *plot_text_clean(const char *text)
         } else if (code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0)) {
             clean[used++] = ' ';
         } else {
+            if (code_point == '>' && used >= 2 && clean[used - 1] == ']' && clean[used - 2] == ']') {
+                memcpy(clean + used, zero_width_space, 3);
+                used += 3;
+            }
             memcpy(clean + used, text + i, length);
             used += length;
         }

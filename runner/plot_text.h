@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Valid UTF-8 without control characters: each bad byte becomes U+FFFD, each control character a space. Owner: caller,
+/* Valid UTF-8 without control characters: each bad byte becomes U+FFFD, each control character a space. gnuplot
+ * writes "]]>" into SVG as it is, which no XML text may have: a zero-width space parts it. Owner: caller,
  * memory_free(). */
 char *plot_text_clean(const char *text);
 

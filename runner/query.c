@@ -40,6 +40,15 @@ static const char *const texts[QUERY_COUNT] = {
                              "join member m on m.variant = v.id join run r on r.id = m.run "
                              "where v.experiment = ? order by v.position, v.id, m.seed",
     /* experiment */
+    [QUERY_REPORT_RUNS] =
+        "select v.label, m.seed, r.state, r.key, r.steps, s.step + 1, s.seconds, s.tokens, r.flops_per_token, r.host, "
+        "r.cpu || ' (' || r.kernels || ')', r.blas, r.precision, r.version, r.git_commit, r.corpus_hash, t.hash, "
+        "r.started_at, r.ended_at, r.reason "
+        "from variant v join member m on m.variant = v.id join run r on r.id = m.run "
+        "join tokenizer t on t.id = r.tokenizer "
+        "left join step s on s.run = r.id and s.step = (select max(step) from step where run = r.id) "
+        "where v.experiment = ? order by v.position, v.id, m.seed",
+    /* experiment */
     [QUERY_FINISHED_RUNS] = "select v.id, r.id, r.tokenizer, r.steps from variant v join member m on m.variant = v.id "
                             "join run r on r.id = m.run where v.experiment = ? and r.state = 'finished'",
     /* run; columns as moment.c counts them */

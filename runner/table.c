@@ -273,7 +273,7 @@ static const char *md_escape(char c)
     }
 }
 
-static void md_put(const char *text, FILE *out)
+void markdown_put(const char *text, FILE *out)
 {
     layout_put(text, strlen(text), md_escape, out);
 }
@@ -281,12 +281,12 @@ static void md_put(const char *text, FILE *out)
 static void write_md(const struct table *table, FILE *out)
 {
     for (size_t i = 0; i < table->captions.count; i++) {
-        md_put(table->captions.texts[i], out);
+        markdown_put(table->captions.texts[i], out);
         fputs("\n\n", out);
     }
     for (size_t c = 0; c < table->column_count; c++) {
         fputs("| ", out);
-        md_put(table->columns[c].heading, out);
+        markdown_put(table->columns[c].heading, out);
         fputc(' ', out);
     }
     fputs("|\n", out);
@@ -296,15 +296,74 @@ static void write_md(const struct table *table, FILE *out)
     for (size_t r = 0; r < table_row_count(table); r++) {
         for (size_t c = 0; c < table->column_count; c++) {
             fputs("| ", out);
-            md_put(cell_at(table, r, c)->shown, out);
+            markdown_put(cell_at(table, r, c)->shown, out);
             fputc(' ', out);
         }
         fputs("|\n", out);
     }
     for (size_t i = 0; i < table->notes.count; i++) {
         fputc('\n', out);
-        md_put(table->notes.texts[i], out);
+        markdown_put(table->notes.texts[i], out);
         fputc('\n', out);
+    }
+}
+
+/* ---- HTML ---- */
+
+static const char *html_escape(char c)
+{
+    switch (c) {
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '&': return "&amp;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: return NULL;
+    }
+}
+
+void html_put(const char *text, FILE *out)
+{
+    layout_put(text, strlen(text), html_escape, out);
+}
+
+/* Names may come from files in any script: bdi keeps their direction to themselves. */
+static void html_cell(const struct cell *cell, enum table_align align, bool names_row, FILE *out)
+{
+    const char *tag = names_row ? "th scope=\"row\"" : align == TABLE_RIGHT ? "td class=\"number\"" : "td";
+    fprintf(out, "<%s><bdi>", tag);
+    html_put(cell->shown, out);
+    fprintf(out, "</bdi></%s>", names_row ? "th" : "td");
+}
+
+void table_write_html(const struct table *table, FILE *out)
+{
+    fputs("<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"", out);
+    html_put(table->captions.count ? table->captions.texts[0] : "table", out);
+    fputs("\">\n<table>\n<caption>", out);
+    for (size_t i = 0; i < table->captions.count; i++) {
+        fputs(i ? " " : "", out);
+        html_put(table->captions.texts[i], out);
+    }
+    fputs("</caption>\n<thead><tr>", out);
+    for (size_t c = 0; c < table->column_count; c++) {
+        fprintf(out, "<th scope=\"col\"%s><button type=\"button\">",
+                table->columns[c].align == TABLE_RIGHT ? " class=\"number\"" : "");
+        html_put(table->columns[c].heading, out);
+        fputs("</button></th>", out);
+    }
+    fputs("</tr></thead>\n<tbody>\n", out);
+    for (size_t r = 0; r < table_row_count(table); r++) {
+        fputs("<tr>", out);
+        for (size_t c = 0; c < table->column_count; c++)
+            html_cell(cell_at(table, r, c), table->columns[c].align, c == 0, out);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody>\n</table>\n</div>\n", out);
+    for (size_t i = 0; i < table->notes.count; i++) {
+        fputs("<p class=\"note\">", out);
+        html_put(table->notes.texts[i], out);
+        fputs("</p>\n", out);
     }
 }
 

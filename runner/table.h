@@ -51,6 +51,14 @@ size_t table_row_count(const struct table *table);
 /* width: of text, 0 = no limit: the last column and the notes are wrapped to fit. */
 void table_write(const struct table *table, enum table_format format, int width, FILE *out);
 
+/* An HTML table element with caption and heading cells, its notes below it; its headings are buttons for a script that
+ * sorts. */
+void table_write_html(const struct table *table, FILE *out);
+
+/* One text as it stands in an HTML page or in Markdown: escaped, control bytes shown. */
+void html_put(const char *text, FILE *out);
+void markdown_put(const char *text, FILE *out);
+
 /* Array of objects, absent cells null. Owner: caller, json_decref(). */
 json_t *table_json(const struct table *table);
 

@@ -400,6 +400,14 @@ static void pair_add(struct fixture *f)
     }
 }
 
+/* gnuplot 5.4 leaves it as it is, and no browser reads the SVG. */
+Test(plot, the_end_of_a_cdata_section_in_a_label_does_not_break_an_svg)
+{
+    char *clean = plot_text_clean("a]]>b ]> ]]]>");
+    cr_assert_str_eq(clean, "a]]\xe2\x80\x8b>b ]> ]]]\xe2\x80\x8b>");
+    memory_free(clean);
+}
+
 Test(plot, differences_to_the_baseline_have_their_interval_and_verdict)
 {
     struct fixture f;
