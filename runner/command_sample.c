@@ -180,6 +180,7 @@ static void sample_print(struct sample *sample)
     printer_add(&printer, (struct text){sample->request->prompt, strlen(sample->request->prompt)});
     sample_make(sample);
     printer_end(&printer);
+    sample->printer = NULL;
     if (printer.terminal)
         putchar('\n');
 }

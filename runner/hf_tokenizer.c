@@ -52,7 +52,7 @@ static char *class_text(enum unicode_class class)
             first = c;
         if (in || first < 0)
             continue;
-        char bytes[4];
+        char bytes[4] = "";
         fwrite(bytes, 1, unicode_encode(first, bytes), stream.out);
         if (c - first > 2)
             fputc('-', stream.out);

@@ -202,7 +202,8 @@ static void turn_rows(const struct hf_weights *weights, const struct tensor *ten
     const struct model_config *model = &weights->config->config.model;
     if (model->position != POSITION_ROPE || model->rope_layout != ROPE_ADJACENT || !rope_rows_has(tensor->name))
         return;
-    real *split = (real *)memory_copy_bytes(out, tensor->count * sizeof *out);
+    real *split = memory_alloc(tensor->count, sizeof *split);
+    memcpy(split, out, tensor->count * sizeof *split);
     rope_rows_to_adjacent(out, split, tensor->shape[0], tensor->shape[1], model_shape_of(model, 1).head_dim);
     memory_free(split);
 }
