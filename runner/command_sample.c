@@ -176,6 +176,7 @@ static void sample_print_json(const struct sample *sample)
 static void sample_print(struct sample *sample)
 {
     struct printer printer = {.out = stdout, .terminal = isatty(STDOUT_FILENO)};
+    /* cppcheck-suppress autoVariables ; taken back below */
     sample->printer = &printer;
     printer_add(&printer, (struct text){sample->request->prompt, strlen(sample->request->prompt)});
     sample_make(sample);
