@@ -61,8 +61,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Step counts of the checkpoints there, newest first. Owner: caller. */
-static int64_t *checkpoint_list(const char *folder, const char *key, size_t *count)
+int64_t *checkpoint_list(const char *folder, const char *key, size_t *count)
 {
     char path[CHECKPOINT_FOLDER];
     int64_t *steps = memory_alloc(0, sizeof *steps);
@@ -269,6 +268,27 @@ static bool checkpoint_take(const char *path, const char *key, int64_t steps_don
         if (!ok)
             checkpoint_release(checkpoint);
     }
+    close(fd);
+    return ok;
+}
+
+bool checkpoint_check(const char *folder, const char *key, int64_t steps_done, bool *gone, struct error *err)
+{
+    struct checkpoint_header header;
+    struct stat status;
+    char path[CHECKPOINT_FOLDER], name[64];
+    *gone = false;
+    if (!checkpoint_path(path, folder, key, checkpoint_name(name, steps_done), err))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *gone = fd < 0 && errno == ENOENT;
+    if (fd < 0)
+        return error_set(err, "cannot be read: %s", strerror(errno));
+    bool ok = fstat(fd, &status) == 0 || error_set(err, "cannot be read: %s", strerror(errno));
+    uint64_t size = ok ? (uint64_t)status.st_size : 0;
+    ok = ok && (size >= sizeof header || error_set(err, "has %" PRIu64 " bytes, too few for a checkpoint", size)) &&
+         bytes_read(fd, &header, sizeof header, err) &&
+         header_check(&header, size, key, steps_done, header.count, err) && hash_check(fd, size, err);
     close(fd);
     return ok;
 }

@@ -32,6 +32,12 @@ bool checkpoint_read(const char *folder, const char *key, struct trainer_state *
                      void (*note)(void *context, const char *text), void *context, struct error *err);
 void checkpoint_release(struct checkpoint *checkpoint);
 
+/* Steps of those that are there, by their names alone, newest first. Owner: caller, memory_free(). */
+int64_t *checkpoint_list(const char *folder, const char *key, size_t *count);
+
+/* Reads one without using it: size, header, SHA-256. err: what is wrong, to follow its name. *gone: it is not there. */
+bool checkpoint_check(const char *folder, const char *key, int64_t steps_done, bool *gone, struct error *err);
+
 /* Steps of the newest one by its name alone, -1 when there is none. */
 int64_t checkpoint_newest(const char *folder, const char *key);
 

@@ -10,6 +10,8 @@
 #include "runner/checkpoint.h"
 #include "runner/command.h"
 #include "runner/database.h"
+#include "runner/disk.h"
+#include "runner/estimate.h"
 #include "runner/loss_table.h"
 #include "runner/plot.h"
 #include "runner/session.h"
@@ -206,6 +208,7 @@ static bool runs_train(const struct session *session, struct database *database,
     message("%s: %zu run%s, %zu to train, %zu worker%s", experiment_name(session), schedule->total,
             schedule->total == 1 ? "" : "s", schedule->to_train, options.workers, options.workers == 1 ? "" : "s");
     bool ok = checkpoints_prepare(session, schedule, err) &&
+              disk_has_room(session->folder, estimate_disk(session->sweep, schedule, options.workers), err) &&
               supervise(database, session->sweep, wanted, &options, outcome, err);
     memory_free(wanted);
     return ok;

@@ -20,6 +20,9 @@ extern const struct command command_schema;
 extern const struct command command_status;
 extern const struct command command_table;
 extern const struct command command_tokenizer;
+extern const struct command command_verify;
+extern const struct command command_rm;
+extern const struct command command_gc;
 extern const struct command command_version;
 extern const struct command command_work;
 
@@ -41,6 +44,9 @@ const struct command *const commands[] = {
     &command_schema,
     &command_doctor,
     &command_bench,
+    &command_verify,
+    &command_rm,
+    &command_gc,
     &command_version,
     &command_help,
     &command_work,

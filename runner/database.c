@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "runner/backup.h"
 #include "runner/file.h"
 #include "runner/freeze.h"
 #include "runner/lockfile.h"
@@ -46,7 +47,8 @@ static bool folder_is_network(const char *path)
     static const unsigned long magics[] = {0x6969 /* NFS */,       0x517b /* SMB */,        0xff534d42 /* CIFS */,
                                            0xfe534d42 /* SMB 2 */, 0x00c36400 /* Ceph */,   0x0bd00bd0 /* Lustre */,
                                            0x47504653 /* GPFS */,  0x5346414f /* AFS */,    0x65735546 /* FUSE */,
-                                           0x01021997 /* 9P */,    0x19830326 /* BeeGFS */, 0xaad7aaea /* PanFS */};
+                                           0x01021997 /* 9P */,    0x19830326 /* BeeGFS */, 0xaad7aaea /* PanFS */,
+                                           0x6b414653 /* kAFS */,  0x7461636f /* OCFS2 */,  0x01161970 /* GFS2 */};
     struct statfs fs;
     if (statfs(path, &fs) < 0)
         return false;
@@ -127,16 +129,78 @@ static void journal_choose(struct database *database, const char *folder, bool n
     }
 }
 
-static bool connection_prepare(struct database *database, const char *folder, bool no_wal, struct error *err)
+/* A -wal or -journal file with content: whoever wrote last did not end as they should, or a reader kept them from
+ * tidying up. */
+static bool journal_is_left(const char *path)
+{
+    static const char *const suffixes[] = {"-wal", "-journal"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        struct stat st;
+        char *name = sqlite3_mprintf("%s%s", path, suffixes[i]);
+        bool left = name && stat(name, &st) == 0 && st.st_size > 0;
+        sqlite3_free(name);
+        if (left)
+            return true;
+    }
+    return false;
+}
+
+/* A run that is said to run now, when nobody else may write: its process was killed. */
+static bool run_is_left(sqlite3 *db, size_t version)
+{
+    int64_t left = 0;
+    return version > 0 &&
+           (!sql_integer(db, &left, 0, "select count(*) from run where state = 'running'", NULL, NULL) || left > 0);
+}
+
+bool database_quick_check(sqlite3 *db, const char *path, struct error *err)
+{
+    bool row = false;
+    sqlite3_stmt *s = sql_prepare(db, "pragma quick_check(1)", NULL, err);
+    bool ok = s && sql_step(s, &row, err);
+    if (!ok)
+        error_wrap(err, "the database '%s' cannot be checked", path);
+    else if (row && strcmp(sql_text(s, 0), "ok") != 0)
+        ok =
+            error_set(err,
+                      "the database '%s' is damaged, and is left as it is: SQLite says \"%.300s\". What can be read of "
+                      "it: sqlite3 '%s' .recover | sqlite3 rescued.db",
+                      path, sql_text(s, 0), path);
+    sqlite3_finalize(s);
+    return ok;
+}
+
+/* An older file is copied aside before it is brought up to date. */
+static bool migration_prepare(struct database *database, size_t version, struct error *err)
+{
+    char *copy;
+    if (version == 0 || version == schema_version)
+        return true;
+    if (!backup_make(database->db, database->path, version, &copy, err))
+        return false;
+    char *text = sqlite3_mprintf("'%s' is brought from schema version %d to %d; as it was, it is kept in '%s'",
+                                 database->path, (int)version, (int)schema_version, copy);
+    if (text)
+        database_note(database, text);
+    sqlite3_free(text);
+    memory_free(copy);
+    return true;
+}
+
+static bool connection_prepare(struct database *database, const char *folder, bool no_wal, bool unclean,
+                               struct error *err)
 {
     size_t version;
-    if (!schema_check(database->db, schema_version, &version, err))
+    if (!schema_check(database->db, schema_version, &version, err) ||
+        ((unclean || run_is_left(database->db, version)) && !database_quick_check(database->db, database->path, err)))
         return false;
     if (sqlite3_db_readonly(database->db, "main") == 1)
         return error_set(err, "the database '%s' cannot be written: no permission", database->path);
     /* without spilling only BEGIN and COMMIT can meet another process's lock */
     if (!sql_script(database->db, "pragma foreign_keys = on; pragma cache_spill = off; pragma temp_store = memory",
                     err))
+        return false;
+    if (!migration_prepare(database, version, err))
         return false;
     journal_choose(database, folder, no_wal);
     return sql_begin(database->db, OTHERS_SECONDS, err) &&
@@ -184,9 +248,10 @@ struct database *database_open(const char *path, const struct database_options *
         database->lock = lockfile_take(database->lock_path, options->command ? options->command : "runner",
                                        options->wait_seconds, options->note, options->context, err);
     ok = ok && database->lock >= 0;
+    bool unclean = journal_is_left(path);
     if (ok)
         database->db = connection_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, PENDING_PATIENCE, err);
-    ok = ok && database->db && connection_prepare(database, folder, options->no_wal, err);
+    ok = ok && database->db && connection_prepare(database, folder, options->no_wal, unclean, err);
     memory_free(folder);
     if (!ok) {
         database_release(database);

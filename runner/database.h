@@ -40,8 +40,9 @@ bool database_path_check(const char *path, struct error *err);
 
 /* Read and write: makes the file and its folder when absent, migrates an older one, takes the lock file (path +
  * ".lock", held by the kernel; the message names the holder's pid, host and command; a handled signal ends the wait),
- * switches to WAL. Refuses newer and foreign files. All its errors are environment errors (exit 3). options may be
- * NULL. Owner: caller, database_close(). */
+ * switches to WAL. An older file is copied aside first (backup.h), and one whose last writer did not end as it should
+ * is checked. Refuses newer, foreign and damaged files, and leaves them as they are. All its errors are environment
+ * errors (exit 3). options may be NULL. Owner: caller, database_close(). */
 struct database *database_open(const char *path, const struct database_options *options, struct error *err);
 
 /* Flushes (up to 60 s), then back to a single plain file: WAL checkpointed, journal mode delete. Takes NULL. False when
@@ -60,6 +61,9 @@ sqlite3 *database_open_reader(const char *path, struct error *err);
  * flipped bit) is refused, nothing is written beside it. still: nobody writes to it now, so that no lock is needed.
  * Close with sqlite3_close(). */
 sqlite3 *database_open_source(const char *path, bool still, struct error *err);
+
+/* False and err when the file is damaged: what SQLite says, and how to rescue what can be read. */
+bool database_quick_check(sqlite3 *db, const char *path, struct error *err);
 
 /* True when another process has the database open for writing now; holder gets who ("pid 12 on host: runner run
  * quick.yaml"). Takes and changes nothing, and needs no database: this is how a second `run` knows that it will wait.

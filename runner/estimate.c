@@ -110,19 +110,31 @@ static double makespan(const struct estimate *estimate, size_t run_count, size_t
     return end;
 }
 
-/* 4-byte weights once when finished; weights and both moments twice for a run in progress. */
-static void disk_add(struct estimate *estimate, const struct run *run, int64_t steps_left, uint64_t *largest)
+/* 4-byte weights once when finished. For a run in progress weights and both moments: two generations and one being
+ * written, of which one that resumes has two. */
+static void disk_add(uint64_t *bytes, const struct run *run, const struct planned_run *planned, int64_t steps_left,
+                     uint64_t *largest)
 {
-    uint64_t weights = 4 * (uint64_t)run->parameters;
-    estimate->disk_bytes += weights + (uint64_t)steps_left * CURVE_BYTES;
-    *largest = 6 * weights > *largest ? 6 * weights : *largest;
+    uint64_t weights = 4 * (uint64_t)run->parameters, open = 3 * weights * (planned->step ? 1 : 3);
+    *bytes += weights + (uint64_t)steps_left * CURVE_BYTES;
+    *largest = open > *largest ? open : *largest;
+}
+
+uint64_t estimate_disk(const struct sweep *sweep, const struct schedule *schedule, size_t workers)
+{
+    uint64_t bytes = 0, largest = 0;
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct planned_run *planned = &schedule->runs[i];
+        if (run_action_trains(planned->action))
+            disk_add(&bytes, &sweep->runs[i], planned, run_config(sweep, i)->training.steps - planned->step, &largest);
+    }
+    return bytes + (workers < schedule->to_train ? workers : schedule->to_train) * largest;
 }
 
 void estimate_make(struct estimate *estimate, const struct sweep *sweep, const struct schedule *schedule,
                    size_t workers, bool measure, void (*note)(const char *text))
 {
     size_t count = sweep->run_count;
-    uint64_t largest = 0;
     *estimate = (struct estimate){.runs = memory_alloc(count, sizeof *estimate->runs)};
     double *step_seconds = memory_alloc(count, sizeof *step_seconds);
     blas_use_one_thread();
@@ -149,10 +161,9 @@ void estimate_make(struct estimate *estimate, const struct sweep *sweep, const s
         out->seconds = (double)out->steps_left * step_seconds[i] +
                        evaluation_tokens(config, dataset, schedule->runs[i].step) * token_seconds;
         estimate->flops += run->flops_per_token * step_tokens * (double)out->steps_left;
-        disk_add(estimate, run, out->steps_left, &largest);
     }
     size_t busy = workers < schedule->to_train ? workers : schedule->to_train;
-    estimate->disk_bytes += (uint64_t)busy * largest;
+    estimate->disk_bytes = estimate_disk(sweep, schedule, workers);
     estimate->seconds = makespan(estimate, count, busy ? busy : 1);
     memory_free(step_seconds);
 }

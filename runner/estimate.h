@@ -24,4 +24,7 @@ void estimate_make(struct estimate *estimate, const struct sweep *sweep, const s
                    size_t workers, bool measure, void (*note)(const char *text));
 void estimate_release(struct estimate *estimate);
 
+/* Bytes that finished weights, curves and open checkpoints of a schedule will need at most at once. */
+uint64_t estimate_disk(const struct sweep *sweep, const struct schedule *schedule, size_t workers);
+
 #endif

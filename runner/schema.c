@@ -116,6 +116,11 @@ bool schema_check(sqlite3 *db, size_t known, size_t *version, struct error *err)
         if (sqlite3_errcode(db) == SQLITE_NOTADB)
             return error_set(err, "'%s' is not a results database: SQLite says \"%s\"", path_of(db),
                              sqlite3_errmsg(db));
+        if (sqlite3_errcode(db) == SQLITE_CORRUPT)
+            return error_set(err,
+                             "the database '%s' is damaged, and is left as it is: SQLite says \"%s\". What can be read "
+                             "of it: sqlite3 '%s' .recover | sqlite3 rescued.db",
+                             path_of(db), sqlite3_errmsg(db), path_of(db));
         return error_wrap(err, "cannot read the database");
     }
     if (!sql_integer(db, &id, 0, "pragma application_id", NULL, err) ||
