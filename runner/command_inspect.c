@@ -11,11 +11,75 @@
 #include "runner/experiment.h"
 #include "runner/inspect.h"
 #include "runner/json.h"
+#include "runner/residual.h"
 #include "runner/safetensors.h"
 #include "runner/shadow.h"
 #include "runner/table.h"
+#include "runner/trained_run.h"
 
 enum { CACHE_SHORT = 1024, CACHE_LONG = 4096 };
+
+/* The residual stream's variance without and with scaled_init, and of a trained run when one was named. */
+struct residuals {
+    struct residual_profile plain, scaled, trained;
+};
+
+static void residuals_release(struct residuals *residuals)
+{
+    residual_release(&residuals->plain);
+    residual_release(&residuals->scaled);
+    residual_release(&residuals->trained);
+}
+
+/* The run was made of the variant's model: else its depth would be set beside another's. */
+static bool run_matches(const struct trained_run *run, const struct config *config, const char *name, struct error *err)
+{
+    for (size_t i = 0; i < knob_count; i++) {
+        char ours[KNOB_TEXT_SIZE], theirs[KNOB_TEXT_SIZE];
+        const struct knob *knob = &knobs[i];
+        union knob_value a = knob_get(knob, config), b = knob_get(knob, &run->config);
+        if (strcmp(knob->group, "model") == 0 && !knob_equal(knob, a, b))
+            return error_set(err, "run '%.200s' has %s=%s, the variant has %s: name a run of the same variant", name,
+                             knob->name, knob_format(knob, b, theirs), knob_format(knob, a, ours));
+    }
+    return true;
+}
+
+static enum exit_code trained_measure(const char *database, const char *name, const struct config *config, int64_t seed,
+                                      struct residual_profile *profile, struct error *err)
+{
+    struct trained_run run = {0};
+    enum exit_code code = trained_run_open(database, name, &run, err);
+    if (code == EXIT_DONE && !run_matches(&run, config, name, err))
+        code = EXIT_USAGE;
+    if (code == EXIT_DONE) {
+        int64_t V = tokenizer_vocab_size(run.tokenizer);
+        struct model *model = model_create(&run.config.model, V, run.config.model.context_length, err);
+        if (model) {
+            trained_run_read(&run, model_parameters(model));
+            residual_measure(model, &run.config.model, V, seed, profile);
+        } else {
+            code = EXIT_ENVIRONMENT;
+        }
+        model_free(model);
+    }
+    trained_run_close(&run);
+    return code;
+}
+
+static enum exit_code residuals_measure(struct residuals *residuals, const struct arguments *arguments,
+                                        const struct config *config, int64_t vocab_size, int64_t seed,
+                                        struct error *err)
+{
+    const char *run = option_text(arguments, "run", NULL);
+    if (!residual_measure_start(&config->model, false, vocab_size, seed, &residuals->plain, err) ||
+        !residual_measure_start(&config->model, true, vocab_size, seed, &residuals->scaled, err))
+        return EXIT_USAGE;
+    if (!run)
+        return EXIT_DONE;
+    return trained_measure(option_text(arguments, "db", "results/results.db"), run, config, seed, &residuals->trained,
+                           err);
+}
 
 /* ---- which variant, which vocabulary ---- */
 
@@ -99,8 +163,30 @@ static json_t *operations_json(const struct inspection *inspection)
     return operations;
 }
 
+static json_t *residuals_json(const struct residuals *residuals, const struct config *config)
+{
+    static const char *const names[] = {"depth",  "plain", "plain_predicted", "scaled_init", "scaled_init_predicted",
+                                        "trained"};
+    const struct residual_profile *plain = &residuals->plain, *scaled = &residuals->scaled;
+    const struct residual_profile *trained = &residuals->trained;
+    json_t *rows = json_array();
+    for (int64_t depth = 0; depth <= plain->layers; depth++) {
+        const double values[] = {(double)depth,
+                                 plain->variance[depth],
+                                 residual_predict(plain, &config->model, false, depth),
+                                 scaled->variance[depth],
+                                 residual_predict(plain, &config->model, true, depth),
+                                 trained->variance ? trained->variance[depth] : (double)NAN};
+        json_t *row = json_object();
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            json_put(row, names[i], i == 0 ? json_integer(depth) : json_from_double(values[i]));
+        json_push(rows, row);
+    }
+    return rows;
+}
+
 static void print_json(const struct experiment *experiment, const struct variant *variant,
-                       const struct inspection *inspection)
+                       const struct inspection *inspection, const struct residuals *residuals)
 {
     json_t *root = json_object(), *cache = json_object();
     json_put(root, "experiment", json_from_text(experiment->name));
@@ -117,6 +203,8 @@ static void print_json(const struct experiment *experiment, const struct variant
     json_put(root, "memory_bytes", json_integer((json_int_t)inspection->memory));
     json_put(root, "loss_at_start", json_from_double(inspection->start_loss));
     json_put(root, "ln_vocab_size", json_from_double(log((double)inspection->vocab_size)));
+    json_put(root, "residual_variance",
+             residuals->plain.variance ? residuals_json(residuals, &variant->config) : json_null());
     json_print(root, stdout);
     json_decref(root);
 }
@@ -177,6 +265,47 @@ static void print_text(const struct experiment *experiment, const struct variant
     print_costs(inspection);
 }
 
+static void variance_cell(struct table *table, double value)
+{
+    if (isfinite(value))
+        table_number(table, value, "%.4g");
+    else
+        table_absent(table, "-");
+}
+
+static void print_residuals(const struct residuals *residuals, const struct config *config)
+{
+    const struct residual_profile *plain = &residuals->plain, *trained = &residuals->trained;
+    struct table *table = table_create();
+    table_caption(table, "Variance of the residual stream at the start, on random tokens, beside Var(x_0) + 2 L s^2");
+    table_column(table, "after block", TABLE_LEFT);
+    table_column(table, "plain", TABLE_RIGHT);
+    table_column(table, "predicted", TABLE_RIGHT);
+    table_column(table, "scaled_init", TABLE_RIGHT);
+    table_column(table, "predicted", TABLE_RIGHT);
+    if (trained->variance)
+        table_column(table, "after training", TABLE_RIGHT);
+    for (int64_t depth = 0; depth <= plain->layers; depth++) {
+        if (depth)
+            table_integer(table, depth);
+        else
+            table_text(table, "x_0");
+        variance_cell(table, plain->variance[depth]);
+        variance_cell(table, residual_predict(plain, &config->model, false, depth));
+        variance_cell(table, residuals->scaled.variance[depth]);
+        variance_cell(table, residual_predict(plain, &config->model, true, depth));
+        if (trained->variance)
+            variance_cell(table, trained->variance[depth]);
+    }
+    if (config->model.residual == RESIDUAL_POST)
+        table_note(table, "Post-norm normalises after every addition: nothing adds up, nothing to predict.");
+    else
+        table_note(table, "s^2 = %.4g: mean variance of the two branch outputs of the first block.", plain->branch);
+    fputc('\n', stdout);
+    table_write(table, TABLE_TEXT, 100, stdout);
+    table_free(table);
+}
+
 static void warn(const struct inspection *inspection)
 {
     if (!inspection->walked)
@@ -194,6 +323,7 @@ static int inspect_command(const struct command *command, const struct arguments
     struct problems problems;
     struct experiment_options options = {.sets = NULL};
     struct inspection inspection = {.table = NULL};
+    struct residuals residuals = {.plain = {0}};
     struct error err;
     int64_t vocab_size;
     int code = EXIT_USAGE;
@@ -210,13 +340,24 @@ static int inspect_command(const struct command *command, const struct arguments
         message("runner inspect: %s", err.text);
         goto done;
     }
-    if (arguments->json)
-        print_json(experiment, variant, &inspection);
-    else
+    if (inspection.walked) {
+        code = residuals_measure(&residuals, arguments, &variant->config, vocab_size, experiment->seeds[0], &err);
+        if (code != EXIT_DONE) {
+            message("runner inspect: %s", err.text);
+            goto done;
+        }
+    }
+    if (arguments->json) {
+        print_json(experiment, variant, &inspection, &residuals);
+    } else {
         print_text(experiment, variant, &inspection);
+        if (inspection.walked)
+            print_residuals(&residuals, &variant->config);
+    }
     warn(&inspection);
     code = EXIT_DONE;
 done:
+    residuals_release(&residuals);
     inspection_release(&inspection);
     experiment_free(experiment);
     problems_release(&problems);
@@ -225,6 +366,11 @@ done:
 
 static const struct option inspect_options[] = {
     {.name = "variant", .kind = OPTION_TEXT, .argument = "V", .doc = "label of the variant (default: the baseline)"},
+    {.name = "run",
+     .kind = OPTION_TEXT,
+     .argument = "RUN",
+     .doc = "a finished run of the variant (key prefix or experiment/variant/seed): its residual variance as well"},
+    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "where RUN is; results/results.db when not given"},
     {.name = NULL},
 };
 
@@ -235,7 +381,9 @@ const struct command command_inspect = {
     .summary = "Take a variant apart: shapes, parameters, costs, loss at start.",
     .help = "Shows the shape after each operation, the parameters by tensor, the bytes of a\n"
             "KV cache, FLOPs, memory, and the loss before training beside ln V, which a sound\n"
-            "start is within 0.3 of. Nothing is trained and nothing is written.\n"
+            "start is within 0.3 of; and the variance of the residual stream by depth, with and\n"
+            "without scaled_init, beside what adding up the branches predicts. Nothing is\n"
+            "trained and nothing is written.\n"
             "\n"
             "Example:\n"
             "  runner inspect experiments/day2-norms.yaml --variant 'post, rmsnorm'",

@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "runner/command.h"
+#include "runner/detect.h"
 #include "runner/estimate.h"
 #include "runner/json.h"
 #include "runner/session.h"
@@ -127,7 +128,7 @@ static void plan_print(const struct session *session, const struct schedule *sch
 }
 
 static void plan_print_json(const struct session *session, const struct schedule *schedule,
-                            const struct estimate *estimate, size_t workers)
+                            const struct estimate *estimate, size_t workers, const struct detection *detection)
 {
     const struct sweep *sweep = session->sweep;
     json_t *root = json_object(), *runs = json_array(), *total = json_object();
@@ -159,11 +160,14 @@ static void plan_print_json(const struct session *session, const struct schedule
     json_put(total, "seconds", json_from_double(estimate->seconds));
     json_put(total, "disk_bytes", json_integer((json_int_t)estimate->disk_bytes));
     json_put(root, "total", total);
+    if (detection)
+        json_put(root, "detect", detection_json(detection));
     json_print(root, stdout);
     json_decref(root);
 }
 
-static void plan_show(struct session *session, sqlite3 *reader, struct retry retry)
+/* detection: NULL when it was not asked for. */
+static void plan_show(struct session *session, sqlite3 *reader, struct retry retry, const struct detection *detection)
 {
     struct schedule schedule;
     struct estimate estimate;
@@ -172,9 +176,11 @@ static void plan_show(struct session *session, sqlite3 *reader, struct retry ret
     estimate_make(&estimate, session->sweep, &schedule, workers, !option_flag(session->arguments, "no-measure"),
                   measure_note);
     if (session->arguments->json)
-        plan_print_json(session, &schedule, &estimate, workers);
+        plan_print_json(session, &schedule, &estimate, workers, detection);
     else
         plan_print(session, &schedule, &estimate, workers);
+    if (detection && !session->arguments->json)
+        detection_write(detection, stdout);
     estimate_release(&estimate);
     schedule_release(&schedule);
 }
@@ -185,7 +191,12 @@ static int plan_run(const struct command *command, const struct arguments *argum
     struct retry retry;
     struct error err;
     sqlite3 *reader = NULL;
+    struct detection detection = {0};
     int code = EXIT_ENVIRONMENT, loaded;
+    double detect = option_number(arguments, "detect", 1);
+    if (!(detect > 0))
+        die(EXIT_USAGE, "runner plan: --detect is %g, expected a difference above 0", detect);
+    detect = option_number(arguments, "detect", 0);
     session_begin(&session, command, arguments);
     char *shadow = shadow_make(session.cache, &err);
     if (!retry_parse(option_text(arguments, "retry", NULL), &retry, &err)) {
@@ -197,10 +208,13 @@ static int plan_run(const struct command *command, const struct arguments *argum
         code = loaded;
     else if (!session_reader(&session, &reader, &err))
         message("runner: %s", err.text);
+    else if (detect > 0 && !detection_read(&detection, reader, session.sweep->experiment, detect, &err))
+        message("runner: %s", err.text);
     else {
-        plan_show(&session, reader, retry);
+        plan_show(&session, reader, retry, detect > 0 ? &detection : NULL);
         code = EXIT_DONE;
     }
+    detection_release(&detection);
     sqlite3_close(reader);
     session_end(&session);
     shadow_remove(shadow);
@@ -223,6 +237,10 @@ static const struct option options[] = {
      .doc = "Runs at once, one a core by default.",
      .minimum = 1,
      .maximum = 4096},
+    {.name = "detect",
+     .kind = OPTION_NUMBER,
+     .argument = "D",
+     .doc = "How many seeds would find a difference of D, from the spread in the database."},
     {.name = "no-measure", .kind = OPTION_FLAG, .doc = "Do not time training steps: no estimate of time."},
     {.name = "yes", .kind = OPTION_FLAG, .doc = "More than 1,000 runs are meant."},
     {.name = NULL},
@@ -238,7 +256,8 @@ const struct command command_plan = {
             "shape are timed for the estimate. Nothing is written.\n"
             "\n"
             "Example:\n"
-            "  runner plan experiments/quick.yaml --seeds 1-5",
+            "  runner plan experiments/quick.yaml --seeds 1-5\n"
+            "  runner plan experiments/day2-parts.yaml --detect 0.01 --no-measure",
     .options = options,
     .json = true,
     .minimum_arguments = 1,

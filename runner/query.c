@@ -48,6 +48,12 @@ static const char *const texts[QUERY_COUNT] = {
         "join tokenizer t on t.id = r.tokenizer "
         "left join step s on s.run = r.id and s.step = (select max(step) from step where run = r.id) "
         "where v.experiment = ? order by v.position, v.id, m.seed",
+    /* split, metric, experiment's name or null for all, the same again */
+    [QUERY_DETECTABLE] = "select e.name, v.label, c.n, c.mde, e.alpha from experiment e "
+                         "join variant v on v.experiment = e.id "
+                         "join comparison_summary c on c.variant = v.id and c.split = ? and c.metric = ? "
+                         "where (? is null or e.name = ?) and not e.archived and c.n >= 2 and c.mde is not null "
+                         "order by e.id, v.position, v.id",
     /* experiment */
     [QUERY_FINISHED_RUNS] = "select v.id, r.id, r.tokenizer, r.steps from variant v join member m on m.variant = v.id "
                             "join run r on r.id = m.run where v.experiment = ? and r.state = 'finished'",
