@@ -341,7 +341,7 @@ static int inspect_command(const struct command *command, const struct arguments
         goto done;
     }
     if (inspection.walked) {
-        code = residuals_measure(&residuals, arguments, &variant->config, vocab_size, experiment->seeds[0], &err);
+        code = (int)residuals_measure(&residuals, arguments, &variant->config, vocab_size, experiment->seeds[0], &err);
         if (code != EXIT_DONE) {
             message("runner inspect: %s", err.text);
             goto done;
