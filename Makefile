@@ -174,9 +174,17 @@ lint: $B/generated/commit.h ## clang-format, clang-tidy and cppcheck
 	tests/style
 	tests/lint $B
 
-install: $B/runner ## PREFIX=/usr/local: put runner on PATH
+install: $B/runner ## PREFIX=/usr/local: put runner on PATH, with its manual page and completions
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $B/runner $(DESTDIR)$(PREFIX)/bin/runner
+	$B/runner complete man >$B/runner.1
+	$B/runner complete bash >$B/runner.bash
+	$B/runner complete zsh >$B/_runner
+	$B/runner complete fish >$B/runner.fish
+	install -D -m 644 $B/runner.1 $(DESTDIR)$(PREFIX)/share/man/man1/runner.1
+	install -D -m 644 $B/runner.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/runner
+	install -D -m 644 $B/_runner $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_runner
+	install -D -m 644 $B/runner.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/runner.fish
 
 clean: ## remove what was built (results stay)
 	rm -rf build

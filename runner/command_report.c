@@ -50,7 +50,7 @@ static void files_tell(const struct report *report, const char *html, const char
 }
 
 /* The pages do not depend on gnuplot: without it they have no figures, and the exit code says so. */
-static int report_make(struct report *report, sqlite3 *db, const char *folder, bool json)
+static int report_make(struct report *report, sqlite3 *db, const char *folder, bool figures, bool json)
 {
     struct error err, trouble;
     char *html = path_join(folder, "report.html"), *markdown = path_join(folder, "report.md");
@@ -59,7 +59,7 @@ static int report_make(struct report *report, sqlite3 *db, const char *folder, b
         message("runner: %s", err.text);
         goto done;
     }
-    bool drawn = report_draw(report, db, folder, &trouble);
+    bool drawn = !figures || report_draw(report, db, folder, &trouble);
     if (!pages_write(report, folder, html, markdown, &err)) {
         message("runner: %s", err.text);
         goto done;
@@ -90,7 +90,7 @@ static int report_run(const struct command *command, const struct arguments *arg
         report = report_read(db, arguments->positional[0], &err);
     if (report) {
         char *folder = out ? memory_copy_text(out) : folder_default(path, report->experiment);
-        code = report_make(report, db, folder, arguments->json);
+        code = report_make(report, db, folder, !option_flag(arguments, "no-figures"), arguments->json);
         memory_free(folder);
     } else {
         message("runner: %s", err.text);
@@ -105,6 +105,7 @@ static const struct option options[] = {
      .kind = OPTION_TEXT,
      .argument = "DIR",
      .doc = "folder for the pages; reports/EXPERIMENT beside the database when not given"},
+    {.name = "no-figures", .kind = OPTION_FLAG, .doc = "tables and words only"},
     {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "the database; results/results.db when not given"},
     {0},
 };

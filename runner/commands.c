@@ -4,6 +4,7 @@
 #include "runner/command.h"
 
 extern const struct command command_bench;
+extern const struct command command_complete;
 extern const struct command command_doctor;
 extern const struct command command_export;
 extern const struct command command_help;
@@ -50,6 +51,7 @@ const struct command *const commands[] = {
     &command_version,
     &command_help,
     &command_work,
+    &command_complete,
     NULL,
 };
 /* clang-format on */

@@ -179,7 +179,7 @@ bool report_write_html(const struct report *report, const char *folder, FILE *ou
     for (size_t i = 0; ok && i < report->figure_count; i++)
         ok = figure_html(report, &report->figures[i], folder, out, err);
     if (report->figure_count == 0)
-        fputs("<p>No figure was drawn: gnuplot is missing or failed.</p>\n", out);
+        fputs("<p>There are no figures in this report.</p>\n", out);
     fputs("</section>\n", out);
     section_open("settings", "Settings", out);
     table_write_html(report->settings, out);
@@ -248,7 +248,7 @@ void report_write_markdown(const struct report *report, FILE *out)
     for (size_t i = 0; i < report->figure_count; i++)
         fprintf(out, "![%s](%s)\n\n", report->figures[i].caption, report->figures[i].file);
     if (report->figure_count == 0)
-        fputs("No figure was drawn: gnuplot is missing or failed.\n\n", out);
+        fputs("There are no figures in this report.\n\n", out);
     fputs("## Settings\n\n", out);
     table_write(report->settings, TABLE_MD, 0, out);
     if (report->loss_count > 1)

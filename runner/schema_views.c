@@ -68,9 +68,11 @@ static const struct schema_column curves_columns[] = {
     "from experiment e\n"                                                                                              \
     "  cross join variant v on v.experiment = e.id\n"                                                                  \
     "  cross join member m on m.variant = v.id\n"
+/* The cast gives the constant the affinity of the column of evaluations: SQLite then searches each part directly
+ * instead of building all rows and columns first, which halves the time of a curve. */
 #define TRAIN(metric, kind)                                                                                            \
-    "select e.name, v.label, m.seed, s.step, s.tokens, s.seconds, 'train', '" metric "', s." metric ", " kind          \
-    "\n" CURVES_FROM "  cross join step s on s.run = m.run"
+    "select e.name, v.label, m.seed, s.step, s.tokens, s.seconds, cast('train' as text), '" metric "', s." metric      \
+    ", " kind "\n" CURVES_FROM "  cross join step s on s.run = m.run"
 #define EVALUATION(metric)                                                                                             \
     "select e.name, v.label, m.seed, s.step, s.tokens, s.seconds, s.split, '" metric "', s." metric                    \
     ",\n  " KIND("s." metric "_kind") "\n" CURVES_FROM "  cross join evaluation s on s.run = m.run"
