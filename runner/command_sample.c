@@ -106,28 +106,36 @@ static bool tokens_make(struct sample *sample, struct generation *generation, st
     return true;
 }
 
-static void sample_make(struct sample *sample)
+static struct model *model_make(const struct sample *sample)
 {
-    const struct request *request = sample->request;
+    const struct model_config *config = &sample->run.config.model;
     struct error err;
-    int64_t V = tokenizer_vocab_size(sample->run.tokenizer), longest = sample->prompt_size + request->tokens;
-    struct model *model = model_create(&sample->run.config.model, V,
-                                       generation_rows(&sample->run.config.model, sample->prompt_size), &err);
-    struct generation *generation = model ? generation_create(model, longest, &err) : NULL;
-    if (!generation)
+    struct model *model = model_create(config, tokenizer_vocab_size(sample->run.tokenizer),
+                                       generation_rows(config, sample->prompt_size), &err);
+    if (!model)
         die(EXIT_USAGE, "%s", err.text);
     trained_run_read(&sample->run, model_parameters(model));
+    return model;
+}
+
+static void sample_make(struct sample *sample)
+{
+    struct error err;
+    struct model *model = model_make(sample);
+    struct generation *generation = generation_create(model, sample->prompt_size + sample->request->tokens, &err);
+    int64_t V = tokenizer_vocab_size(sample->run.tokenizer);
     struct sampler sampler;
-    sampler_init(&sampler, &request->sampling, V);
+    sampler_init(&sampler, &sample->request->sampling, V);
     real *logits = memory_alloc((size_t)V, sizeof *logits);
-    bool finite = tokens_make(sample, generation, &sampler, logits);
+    if (generation && !tokens_make(sample, generation, &sampler, logits))
+        die(EXIT_USAGE, "run %.12s gives logits that are not finite at token %" PRId64 ": its weights are of no use",
+            sample->run.key, sample->size);
+    if (!generation)
+        die(EXIT_USAGE, "%s", err.text);
     memory_free(logits);
     sampler_release(&sampler);
     generation_free(generation);
     model_free(model);
-    if (!finite)
-        die(EXIT_USAGE, "run %.12s gives logits that are not finite at token %" PRId64 ": its weights are of no use",
-            sample->run.key, sample->size);
 }
 
 /* ---- output ---- */

@@ -12,9 +12,8 @@ enum { FOR_LLAMA = 1, FOR_QWEN3 = 2, FOR_GPT2 = 4, FOR_ALL = 7 };
 
 /* What a knob must be. met: NULL for a choice or boolean that must be `choice`. */
 struct requirement {
-    int architectures;
+    int architectures, choice;
     const char *knob;
-    int choice;
     bool (*met)(const struct config *config);
     const char *needs;
 };
@@ -42,19 +41,19 @@ static bool heads_fill_width(const struct config *config)
 
 /* To add an architecture: its rows here, its keys below, its tensors in hf_architecture.c. */
 static const struct requirement requirements[] = {
-    {FOR_ALL, "model.residual", RESIDUAL_PRE, NULL, "pre"},
-    {FOR_ALL, "model.mtp_depth", 0, one_depth, "1: there is no place for adapters of further depths"},
-    {FOR_ALL, "data.tokenizer.kind", 0, tokens_of_bytes, "bpe or byte: tokenizer.json holds tokens of bytes"},
-    {FOR_LLAMA | FOR_QWEN3, "model.norm", NORM_RMSNORM, NULL, "rmsnorm"},
-    {FOR_LLAMA | FOR_QWEN3, "model.feed_forward", FEED_FORWARD_SWIGLU, NULL, "swiglu"},
-    {FOR_LLAMA | FOR_QWEN3, "model.position", POSITION_ROPE, NULL, "rope"},
-    {FOR_QWEN3, "model.linear_bias", false, NULL, "false: its feed-forward matrices have no bias"},
-    {FOR_GPT2, "model.norm", NORM_LAYERNORM, NULL, "layernorm"},
-    {FOR_GPT2, "model.feed_forward", FEED_FORWARD_GELU_TANH, NULL, "gelu_tanh"},
-    {FOR_GPT2, "model.position", POSITION_LEARNED, NULL, "learned"},
-    {FOR_GPT2, "model.kv_heads", 0, as_many_kv_heads, "0, or as many as n_heads"},
-    {FOR_GPT2, "model.head_dim", 0, heads_fill_width, "0, or d_model / n_heads"},
-    {FOR_GPT2, "model.qk_norm", false, NULL, "false"},
+    {FOR_ALL, RESIDUAL_PRE, "model.residual", NULL, "pre"},
+    {FOR_ALL, 0, "model.mtp_depth", one_depth, "1: there is no place for adapters of further depths"},
+    {FOR_ALL, 0, "data.tokenizer.kind", tokens_of_bytes, "bpe or byte: tokenizer.json holds tokens of bytes"},
+    {FOR_LLAMA | FOR_QWEN3, NORM_RMSNORM, "model.norm", NULL, "rmsnorm"},
+    {FOR_LLAMA | FOR_QWEN3, FEED_FORWARD_SWIGLU, "model.feed_forward", NULL, "swiglu"},
+    {FOR_LLAMA | FOR_QWEN3, POSITION_ROPE, "model.position", NULL, "rope"},
+    {FOR_QWEN3, false, "model.linear_bias", NULL, "false: its feed-forward matrices have no bias"},
+    {FOR_GPT2, NORM_LAYERNORM, "model.norm", NULL, "layernorm"},
+    {FOR_GPT2, FEED_FORWARD_GELU_TANH, "model.feed_forward", NULL, "gelu_tanh"},
+    {FOR_GPT2, POSITION_LEARNED, "model.position", NULL, "learned"},
+    {FOR_GPT2, 0, "model.kv_heads", as_many_kv_heads, "0, or as many as n_heads"},
+    {FOR_GPT2, 0, "model.head_dim", heads_fill_width, "0, or d_model / n_heads"},
+    {FOR_GPT2, false, "model.qk_norm", NULL, "false"},
 };
 enum { REQUIREMENTS = sizeof requirements / sizeof *requirements };
 
