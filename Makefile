@@ -143,6 +143,18 @@ demo: ## install what is missing, build, train experiments/quick.yaml, show its 
 	@echo 'Figures, each with its data and script beside it:'
 	@ls results/plots/quick/*.png results/plots/quick/*.svg
 
+# What is written up from the database, without training: results/day2.md of these experiments, and the questions of
+# results/README.md.
+DB := results/results.db
+EXPERIMENTS := day2-norms day2-parts
+WRITEUP := results/day2.md
+writeup: $B/runner ## results/day2.md anew from results.db; EXPERIMENTS="quick" WRITEUP=x.md for others
+	./writeup.sh $B/runner $(DB) $(WRITEUP) $(EXPERIMENTS)
+
+questions: $B/runner ## results/README.md anew: its questions asked of the experiment quick in results.db
+	./questions.sh $B/runner $(DB) >results/README.md.new
+	mv results/README.md.new results/README.md
+
 bench: $B/runner ## measure the speed of a training step against what this machine can do
 	$B/runner bench
 
@@ -194,7 +206,7 @@ help: ## show this
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
 
-.PHONY: all tests check test demo bench torture fuzz fuzz-programs packages lint install clean help FORCE
+.PHONY: all tests check test demo writeup questions bench torture fuzz fuzz-programs packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $O $D -name '*.d' 2>/dev/null)

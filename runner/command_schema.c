@@ -9,12 +9,13 @@
 
 static const struct option options[] = {
     {.name = "sql", .kind = OPTION_FLAG, .doc = "the SQL of tables and views instead"},
+    {.name = "format", .kind = OPTION_TEXT, .argument = "F", .doc = "how the views are shown", .choices = "text|md"},
     {0},
 };
 
 enum { WIDTH = 100 };
 
-static void schema_print(void)
+static void schema_print(enum table_format format)
 {
     const struct schema_view *view;
     for (size_t i = 0; (view = schema_view(i)); i++) {
@@ -28,7 +29,7 @@ static void schema_print(void)
         }
         if (i)
             putchar('\n');
-        table_write(table, TABLE_TEXT, WIDTH, stdout);
+        table_write(table, format, WIDTH, stdout);
         table_free(table);
     }
 }
@@ -57,6 +58,10 @@ static void schema_print_json(void)
 static int schema_run(const struct command *command, const struct arguments *arguments)
 {
     (void)command;
+    enum table_format format = TABLE_TEXT;
+    table_format_find(option_text(arguments, "format", "text"), &format);
+    if (format != TABLE_TEXT && (arguments->json || option_flag(arguments, "sql")))
+        die(EXIT_USAGE, "--format md is of the views' description: give it without --json and --sql");
     if (arguments->json && option_flag(arguments, "sql"))
         die(EXIT_USAGE, "--json and --sql ask for two things: give one of them");
     if (option_flag(arguments, "sql")) {
@@ -66,7 +71,7 @@ static int schema_run(const struct command *command, const struct arguments *arg
     } else if (arguments->json) {
         schema_print_json();
     } else {
-        schema_print();
+        schema_print(format);
     }
     return EXIT_DONE;
 }
