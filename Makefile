@@ -178,6 +178,11 @@ SEED :=
 torture: $B/runner $B/tests/torture ## KILLS=200 SEED=N: kill -9 at random moments, and the curves must be the same bits
 	$B/tests/torture $B/runner $(KILLS) $(SEED)
 
+test-cluster: ## install Slurm and run a sweep on two nodes of this machine: killed, requeued, cancelled, timed out
+	./packages.sh build test
+	$(MAKE) -j2 --no-print-directory all
+	tests/cluster/run $B
+
 packages: ## install the Debian packages that build, tests and lint need
 	./packages.sh build test lint
 
@@ -203,10 +208,10 @@ clean: ## remove what was built (results stay)
 
 help: ## show this
 	@echo 'make                  build $B/runner'
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
 
-.PHONY: all tests check test demo writeup questions bench torture fuzz fuzz-programs packages lint install clean help FORCE
+.PHONY: all tests check test test-cluster demo writeup questions bench torture fuzz fuzz-programs packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $O $D -name '*.d' 2>/dev/null)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, and only those:  ./packages.sh build [test] [lint]
+# Installs the Debian packages that are missing, and only those:  ./packages.sh build [test] [lint] [cluster]
 #
 # One line a package: the group that needs it, its name and, where another package may bring the same program, the
 # program whose presence is enough.
@@ -22,15 +22,17 @@ test    clang            clang
 test    libclang-rt-dev
 test    clang-format     clang-format
 test    sqlite3          sqlite3
+cluster slurm-wlm        slurmctld
+cluster munge            munged
 lint    clang-tidy       clang-tidy
 lint    cppcheck         cppcheck
 '
 
-[ $# -gt 0 ] || { echo "usage: ./packages.sh build|test|lint..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: ./packages.sh build|test|lint|cluster..." >&2; exit 2; }
 for group in "$@"; do
     case $group in
-    build | test | lint) ;;
-    *) echo "packages.sh: unknown group '$group', expected build, test or lint" >&2; exit 2 ;;
+    build | test | lint | cluster) ;;
+    *) echo "packages.sh: unknown group '$group', expected build, test, lint or cluster" >&2; exit 2 ;;
     esac
 done
 

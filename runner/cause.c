@@ -17,12 +17,15 @@ static const struct {
     const char *name, *beginning;
 } rows[CAUSE_COUNT] = {
     [CAUSE_OTHER] = {"", NULL},
-    [CAUSE_MEMORY] = {"memory", NULL},
+    [CAUSE_MEMORY] = {"memory", "out of memory"},
     [CAUSE_KILLED] = {"killed", "killed by signal "},
     [CAUSE_CRASHED] = {"crashed", NULL},
     [CAUSE_HUNG] = {"hung", "hung: "},
     [CAUSE_EXIT] = {"exit", "its worker left "},
     [CAUSE_RECORDS] = {"records", "its worker sent "},
+    [CAUSE_CANCELLED] = {"cancelled", "cancelled"},
+    [CAUSE_NODE] = {"node", "node failure"},
+    [CAUSE_TIME] = {"time", "time limit"},
 };
 
 const char *cause_name(enum cause cause)

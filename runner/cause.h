@@ -17,6 +17,10 @@ enum cause {
     CAUSE_HUNG,    /* no step for longer than allowed */
     CAUSE_EXIT,    /* left by itself, with an exit code or without its last record */
     CAUSE_RECORDS, /* sent what is no record */
+    /* Of tasks of a batch system, whose word it is: */
+    CAUSE_CANCELLED, /* somebody ended its job */
+    CAUSE_NODE,      /* its node was lost, before the first checkpoint */
+    CAUSE_TIME,      /* its time limit came before the first checkpoint */
     CAUSE_COUNT
 };
 

@@ -111,6 +111,23 @@ bool checkpoint_remove(const char *folder, const char *key, struct error *err)
     return checkpoint_trim(folder, key, 0, err);
 }
 
+bool checkpoint_move(const char *from, const char *to, const char *key, struct error *err)
+{
+    char old[CHECKPOINT_FOLDER], new[CHECKPOINT_FOLDER], name[64];
+    if (checkpoint_newest(from, key) < 0 || checkpoint_newest(to, key) >= 0)
+        return true;
+    size_t count;
+    int64_t *steps = checkpoint_list(from, key, &count);
+    bool ok = checkpoint_path(new, to, key, "", err) && folder_make(new, err);
+    for (size_t i = 0; i < count && ok; i++)
+        ok = checkpoint_path(old, from, key, checkpoint_name(name, steps[i]), err) &&
+             checkpoint_path(new, to, key, name, err) &&
+             (rename(old, new) == 0 ||
+              error_set(err, "cannot move \"%.300s\" to \"%.300s\": %s", old, new, strerror(errno)));
+    memory_free(steps);
+    return ok;
+}
+
 struct sink {
     struct file_writer file;
     SHA2_CTX hash;

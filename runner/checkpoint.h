@@ -44,4 +44,7 @@ int64_t checkpoint_newest(const char *folder, const char *key);
 /* Removes every .ckpt of the run (its final.safetensors stays): it is finished, or shall start anew. */
 bool checkpoint_remove(const char *folder, const char *key, struct error *err);
 
+/* Moves every .ckpt of the run to another folder, on the same file system, unless that one has some of it already. */
+bool checkpoint_move(const char *from, const char *to, const char *key, struct error *err);
+
 #endif

@@ -12,6 +12,7 @@
 #include "runner/database.h"
 #include "runner/disk.h"
 #include "runner/estimate.h"
+#include "runner/launch.h"
 #include "runner/loss_table.h"
 #include "runner/plot.h"
 #include "runner/session.h"
@@ -217,6 +218,7 @@ static bool runs_train(const struct session *session, struct database *database,
 /* How it went in the open database. */
 struct result {
     struct supervisor_outcome outcome;
+    struct follow_outcome cluster;
     struct schedule after; /* how every run stands now */
     bool nothing;          /* others did it all while we waited for the database */
 };
@@ -231,7 +233,12 @@ static bool database_work(const struct session *session, struct database *databa
         return false;
     schedule_make(&before, db, session->sweep, session->checkpoints, retry);
     result->nothing = frozen && !before.to_train;
-    bool ok = !before.to_train || runs_train(session, database, &before, signals, &result->outcome, err);
+    bool ok = !before.to_train;
+    if (before.to_train && launch_wanted(session->arguments))
+        ok = launch(session, database, &before, signals, &result->cluster, err);
+    else if (before.to_train)
+        ok = launch_is_clear(session, &before, err) &&
+             runs_train(session, database, &before, signals, &result->outcome, err);
     ok = ok && (result->nothing || database_summarize(database, experiment_name(session), err)) &&
          database_flush(database, FLUSH_SECONDS, err);
     schedule_release(&before);
@@ -278,7 +285,7 @@ static int train(const struct session *session, struct retry retry)
     if (!ok || !closed) {
         code = environment_fail(ok ? &closing : &err);
         message("what was trained up to the last checkpoint is kept; to go on: %s", session->words);
-    } else {
+    } else if (!launch_left(session, &result.cluster, &code)) {
         bool stopped = result.outcome.stop_signal && result.after.to_train;
         code = stopped ? stopped_report(session, &result) : done_report(session, &result);
     }
@@ -292,6 +299,10 @@ static int run(const struct command *command, const struct arguments *arguments)
     struct retry retry;
     struct error err;
     if (!retry_parse(option_text(arguments, "retry", NULL), &retry, &err)) {
+        message("runner run: %s", err.text);
+        return EXIT_USAGE;
+    }
+    if (!launch_check(arguments, &err)) {
         message("runner run: %s", err.text);
         return EXIT_USAGE;
     }
@@ -325,11 +336,21 @@ static const struct option options[] = {
      .kind = OPTION_TEXT,
      .argument = "STATES",
      .doc = "Trains runs again that ended so: failed, diverged, or failed of one cause: memory, killed, crashed, hung, "
-            "exit, records. Several with commas between them."},
+            "exit, records, cancelled, node, time. Several with commas between them."},
     {.name = "shard",
      .kind = OPTION_TEXT,
      .argument = "I/N",
      .doc = "Only part I of N, from 0/N on; `runner merge` unites the parts' databases."},
+    {.name = "launcher",
+     .kind = OPTION_TEXT,
+     .argument = "SYSTEM",
+     .doc = "Trains on a cluster, one task a run, --workers at once, and follows them.",
+     .choices = "slurm"},
+    {.name = "slurm",
+     .kind = OPTION_LIST,
+     .argument = "KEY=VALUE",
+     .doc = "An option of sbatch, as in partition=gpu or time=2:00:00; wins over the file's `launcher:`."},
+    {.name = "detach", .kind = OPTION_FLAG, .doc = "Submits and returns; the same command again follows."},
     {.name = "dry-run", .kind = OPTION_FLAG, .doc = "Shows what would be trained; writes nothing."},
     {.name = "yes", .kind = OPTION_FLAG, .doc = "More than 1,000 runs are meant."},
     {.name = "checkpoint-every",

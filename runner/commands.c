@@ -5,6 +5,7 @@
 
 extern const struct command command_bench;
 extern const struct command command_complete;
+extern const struct command command_cancel;
 extern const struct command command_doctor;
 extern const struct command command_export;
 extern const struct command command_help;
@@ -33,6 +34,7 @@ const struct command *const commands[] = {
     &command_plan,
     &command_plot,
     &command_status,
+    &command_cancel,
     &command_table,
     &command_report,
     &command_inspect,

@@ -530,6 +530,12 @@ bool database_freeze(struct database *database, const struct sweep *sweep, struc
            sql_end(database->db, freeze_write(database->db, sweep, database->note, database->context, err), NULL, err);
 }
 
+bool database_freeze_runs(struct database *database, const struct sweep *sweep, struct error *err)
+{
+    return pending_flush(database->pending, OTHERS_SECONDS, err) && sql_begin(database->db, OTHERS_SECONDS, err) &&
+           sql_end(database->db, freeze_runs_write(database->db, sweep, err), NULL, err);
+}
+
 bool database_is_frozen(sqlite3 *db, const struct sweep *sweep)
 {
     return freeze_is_current(db, sweep);

@@ -75,6 +75,9 @@ bool database_lock_holder(const char *path, char *holder, size_t size);
  * seed) now means another key, the earlier set stays as experiment "NAME@1", which is noted. */
 bool database_freeze(struct database *database, const struct sweep *sweep, struct error *err);
 
+/* Only the runs, without an experiment: a task's own database (task.h). */
+bool database_freeze_runs(struct database *database, const struct sweep *sweep, struct error *err);
+
 /* True when the database already holds this sweep exactly as database_freeze() would leave it: nothing to write. */
 bool database_is_frozen(sqlite3 *db, const struct sweep *sweep);
 

@@ -1,18 +1,21 @@
 /* Reads an experiment file into a draft, checks all of it, and hands over what is right. */
 #include "runner/experiment.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "runner/experiment_draft.h"
+#include "runner/launcher.h"
 
 enum { NAME_LIMIT = 100 };
 
-static const char *const top_words[] = {
-    "name",           "description",   "extends",        "data",          "model",        "training",
-    "evaluation",     "seeds",         "sweep",          "sweeps",        "baseline",     "compare",
-    "compare.metric", "compare.split", "compare.margin", "compare.alpha", "sweep.method", "sweep.parameters",
-    "sweep.variants", "sweep.include", "sweep.exclude"};
+static const char *const top_words[] = {"name",          "description",    "extends",          "data",
+                                        "model",         "training",       "evaluation",       "seeds",
+                                        "sweep",         "sweeps",         "baseline",         "compare",
+                                        "launcher",      "compare.metric", "compare.split",    "compare.margin",
+                                        "compare.alpha", "sweep.method",   "sweep.parameters", "sweep.variants",
+                                        "sweep.include", "sweep.exclude"};
 static const char *const compare_words[] = {"metric", "split", "margin", "alpha"};
 enum { TOP_WORDS = sizeof top_words / sizeof top_words[0], COMPARE_WORDS = 4 };
 
@@ -140,6 +143,25 @@ static void section_alone(const struct yaml *node, const char *key, struct probl
         problem_add(problems, node->place, "%s is %s: expected a mapping", key, yaml_kind_name(node));
 }
 
+static void launcher_add(struct experiment_draft *draft, const char *key, struct place place, const struct yaml *node)
+{
+    struct experiment *e = draft->experiment;
+    struct error err;
+    if (node->kind != YAML_SCALAR || yaml_is_null(node)) {
+        problem_add(draft->problems, node->place, "launcher.%s is %s: expected text or a number", key,
+                    yaml_kind_name(node));
+        return;
+    }
+    size_t size = strlen(key) + strlen(node->text) + 2;
+    char *setting = memory_alloc(size, 1);
+    snprintf(setting, size, "%s%s%s", key, *node->text ? "=" : "", node->text);
+    if (!launcher_setting_check(setting, &err))
+        problem_add(draft->problems, place, "launcher: %s", err.text);
+    e->launcher =
+        memory_grow(e->launcher, e->launcher_count * sizeof *e->launcher, e->launcher_count + 1, sizeof *e->launcher);
+    e->launcher[e->launcher_count++] = setting;
+}
+
 static void key_read(struct experiment_draft *draft, size_t index)
 {
     const struct yaml *root = draft->tree.root, *node = root->items[index];
@@ -148,7 +170,7 @@ static void key_read(struct experiment_draft *draft, size_t index)
     struct key_reader own = {draft, &draft->own}, overrides = {draft, &draft->overrides};
     if (key_is_plain(key))
         return;
-    if (strcmp(key, "baseline") == 0 || strcmp(key, "compare") == 0) {
+    if (strcmp(key, "baseline") == 0 || strcmp(key, "compare") == 0 || strcmp(key, "launcher") == 0) {
         section_alone(node, key, draft->problems);
         draft->baseline_given |= key[0] == 'b' && !yaml_is_null(node);
     } else if (key_starts(key, "baseline")) {
@@ -156,6 +178,8 @@ static void key_read(struct experiment_draft *draft, size_t index)
         draft->baseline_given = true;
         if (!setting_entry(path, place, node, key_see, &overrides, draft->problems))
             unknown_key_report(draft->problems, place, path, NULL, 0);
+    } else if (key_starts(key, "launcher")) {
+        launcher_add(draft, key + strlen("launcher."), place, node);
     } else if (key_starts(key, "compare")) {
         const char *field = key + strlen("compare.");
         for (size_t i = 0; i < COMPARE_WORDS; i++)
@@ -299,6 +323,9 @@ void experiment_free(struct experiment *experiment)
     memory_free(experiment->description);
     memory_free(experiment->question);
     memory_free(experiment->text);
+    for (size_t i = 0; i < experiment->launcher_count; i++)
+        memory_free(experiment->launcher[i]);
+    memory_free(experiment->launcher);
     for (size_t i = 0; i < experiment->file_count; i++)
         memory_free(experiment->files[i]);
     memory_free(experiment->files);

@@ -73,6 +73,8 @@ struct experiment {
     int64_t *seeds;
     size_t seed_count;
     struct comparison_settings compare;
+    char **launcher; /* "key=value", for the batch system of launcher.h: no part of any run */
+    size_t launcher_count;
     struct place split_place; /* of compare.split */
     char **files;             /* private: what places point to */
     size_t file_count;

@@ -343,3 +343,12 @@ bool freeze_write(sqlite3 *db, const struct sweep *sweep, void (*note)(void *con
            earlier_set_keep(&f, note, context, err) && experiment_write(&f, err) && stale_delete(&f, err) &&
            variants_write(&f, err) && members_write(&f, err) && summary_refresh(db, f.id, err);
 }
+
+bool freeze_runs_write(sqlite3 *db, const struct sweep *sweep, struct error *err)
+{
+    struct freeze f = {.db = db, .sweep = sweep, .experiment = sweep->experiment};
+    bool ok = tokenizers_write(&f, err);
+    for (size_t i = 0; ok && i < sweep->run_count; i++)
+        ok = run_write(&f, &sweep->runs[i], err);
+    return ok;
+}

@@ -38,7 +38,7 @@ bool retry_parse(const char *text, struct retry *retry, struct error *err)
         else
             return error_set(err,
                              "--retry is '%s', expected failed, diverged, or a cause of failing: memory, killed, "
-                             "crashed, hung, exit, records; several with commas between them",
+                             "crashed, hung, exit, records, cancelled, node, time; several with commas between them",
                              text);
         word = word[length] ? word + length + 1 : NULL;
     }

@@ -87,11 +87,11 @@ static bool runs_read(sqlite3 *db, struct status *status, struct status_experime
     return ok;
 }
 
-struct status *status_read(sqlite3 *db, const char *path, struct error *err)
+struct status *status_read_held(sqlite3 *db, const char *path, const char *holder, struct error *err)
 {
     struct status *status = memory_alloc(1, sizeof *status);
     if (!database_lock_holder(path, status->holder, sizeof status->holder))
-        status->holder[0] = 0;
+        snprintf(status->holder, sizeof status->holder, "%s", holder);
     bool ok = counts_read(db, status, err);
     for (size_t i = 0; ok && *status->holder && i < status->experiment_count; i++)
         if (status->experiments[i].counts[RUN_RUNNING])
@@ -101,6 +101,11 @@ struct status *status_read(sqlite3 *db, const char *path, struct error *err)
         return NULL;
     }
     return status;
+}
+
+struct status *status_read(sqlite3 *db, const char *path, struct error *err)
+{
+    return status_read_held(db, path, "", err);
 }
 
 void status_free(struct status *status)

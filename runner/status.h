@@ -37,6 +37,8 @@ struct status {
 /* Without a holder, runs in state running are those of a process that is gone: counted as interrupted. NULL and err.
  * Owner: caller, status_free(). */
 struct status *status_read(sqlite3 *db, const char *path, struct error *err);
+/* The same, where `holder` trains when nobody holds the lock. */
+struct status *status_read_held(sqlite3 *db, const char *path, const char *holder, struct error *err);
 void status_free(struct status *status); /* takes NULL */
 
 void status_print(const struct status *status, int width, FILE *out);

@@ -21,6 +21,7 @@
 #include "runner/record.h"
 #include "runner/signals.h"
 #include "runner/spawn.h"
+#include "runner/sweep_progress.h"
 #include "runner/worker.h"
 
 enum { POLL_MILLISECONDS = 100, LOG_TAIL = 2000, READS_IN_A_ROW = 16, FLUSH_SECONDS = 60, FAILURES_MOST = 3 };
@@ -492,35 +493,6 @@ static void supervisor_loop(struct supervisor *supervisor)
     memory_free(events);
 }
 
-static struct progress *progress_begin(const struct supervisor *supervisor, int64_t **blocks_out)
-{
-    const struct sweep *sweep = supervisor->sweep;
-    struct progress_run *runs = memory_alloc(supervisor->queued, sizeof *runs);
-    int64_t *blocks = memory_alloc(supervisor->queued, DATASET_SPLITS * sizeof *blocks);
-    for (size_t i = 0; i < supervisor->queued; i++) {
-        const struct run *run = &sweep->runs[supervisor->queue[i]];
-        const struct variant *variant = &sweep->experiment->variants[run->variant];
-        const struct dataset *dataset = &sweep->datasets[run->dataset];
-        runs[i] = (struct progress_run){.label = variant->label,
-                                        .seed = run->seed,
-                                        .config = &variant->config,
-                                        .flops_per_token = run->flops_per_token,
-                                        .split_blocks = blocks + i * DATASET_SPLITS,
-                                        .split_count = dataset->split_count};
-        for (size_t split = 0; split < dataset->split_count; split++)
-            blocks[i * DATASET_SPLITS + split] =
-                token_stream_blocks(&dataset->splits[split].stream, variant->config.model.context_length);
-    }
-    size_t total = 0;
-    for (size_t i = 0; i < sweep->run_count; i++)
-        total += !sweep->runs[i].duplicate && !sweep->runs[i].elsewhere;
-    struct progress *progress = progress_create(runs, supervisor->queued, total, supervisor->options->workers,
-                                                supervisor->options->progress, stderr, seconds_now());
-    memory_free(runs);
-    *blocks_out = blocks;
-    return progress;
-}
-
 bool supervise(struct database *database, const struct sweep *sweep, const bool *wanted,
                const struct supervisor_options *options, struct supervisor_outcome *outcome, struct error *err)
 {
@@ -533,7 +505,8 @@ bool supervise(struct database *database, const struct sweep *sweep, const bool 
     for (size_t i = 0; i < sweep->run_count; i++)
         if (wanted[i] && !sweep->runs[i].duplicate)
             supervisor.queue[supervisor.queued++] = i;
-    supervisor.progress = progress_begin(&supervisor, &blocks);
+    supervisor.progress =
+        sweep_progress_create(sweep, supervisor.queue, supervisor.queued, options->workers, options->progress, &blocks);
     if (folder_make(options->checkpoint_folder, &supervisor.failure) &&
         folder_make(options->log_folder, &supervisor.failure))
         supervisor_loop(&supervisor);

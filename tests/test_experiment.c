@@ -151,7 +151,10 @@ static const struct refused refused[] = {
     {"training: {zebra: 3}", "unknown key 'training.zebra': expected one of steps, batch_size"},
     {"data: {tokenizer: {kind: bpe, vocab: 300}}",
      "unknown key 'data.tokenizer.vocab': did you mean data.tokenizer.vocab_size?"},
-    {"launcher: {kind: slurm}", "unknown key 'launcher.kind'"},
+    {"launchr: {time: 10}", "unknown key 'launchr.time'"},
+    {"launcher: {array: 0-3}", "f.yaml:1:12: launcher: 'array' is set by runner itself"},
+    {"launcher: {Time: 3}", "launcher: 'Time=3' is no setting of a job: expected key=value"},
+    {"launcher: {time: [1, 2]}", "launcher.time is a list: expected text or a number"},
     {"sweep: {parameters: {model.nrom: [rmsnorm]}}", "f.yaml:1:22: unknown key 'model.nrom': did you mean model.norm?"},
     {"sweep: {parameters: {norm: [rmsnorm]}}", "f.yaml:1:22: unknown key 'norm': did you mean model.norm?"},
     {"sweep: {parameters: {seed: [1, 2]}}", "f.yaml:1:22: unknown key 'seed'"},
@@ -854,4 +857,18 @@ Test(experiment, every_experiment_loads_without_a_word_and_asks_a_question)
         experiment_free(experiment);
         problems_release(&problems);
     }
+}
+
+Test(experiment, settings_of_the_job_are_passed_through_and_no_part_of_a_run, .init = folder_open, .fini = folder_close)
+{
+    char *said;
+    struct experiment *with = load_with("launcher: {time: 1:00:00, mem: 010, exclusive: '', qos: no}\n", NULL, &said);
+    cr_assert(with, "%s", said);
+    cr_assert_eq(with->launcher_count, 4);
+    static const char *const want[] = {"time=1:00:00", "mem=010", "exclusive", "qos=no"};
+    for (size_t i = 0; i < 4; i++)
+        cr_assert_str_eq(with->launcher[i], want[i]);
+    cr_assert_eq(with->variants[0].override_count, 0);
+    experiment_free(with);
+    free(said);
 }

@@ -1,0 +1,257 @@
+/* The files that say what has been submitted, and submitting. */
+#include "runner/cluster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/command.h"
+#include "runner/file.h"
+#include "runner/hash.h"
+#include "runner/launcher.h"
+#include "runner/slurm.h"
+#include "runner/task_claim.h"
+
+enum { NAME_SIZE = 200, ROUNDS_MOST = 10000 };
+
+/* "<folder>/<name>.<round>[.<chunk>]<ending>"; chunk SIZE_MAX: none. Owner: caller, memory_free(). */
+static char *file_path(const struct cluster *cluster, size_t round, size_t chunk, const char *ending)
+{
+    char name[NAME_SIZE + 100];
+    if (chunk == SIZE_MAX)
+        snprintf(name, sizeof name, "%s.%zu%s", cluster->name, round, ending);
+    else
+        snprintf(name, sizeof name, "%s.%zu.%zu%s", cluster->name, round, chunk, ending);
+    return path_join(cluster->folder, name);
+}
+
+char *cluster_job_name(const struct cluster *cluster, size_t round, size_t chunk)
+{
+    char name[NAME_SIZE + 50];
+    snprintf(name, sizeof name, "%s.%zu.%zu", cluster->name, round, chunk);
+    return memory_copy_text(name);
+}
+
+char *cluster_log_path(const struct cluster *cluster, size_t round, size_t chunk, size_t index)
+{
+    char ending[40];
+    snprintf(ending, sizeof ending, "-%zu.log", index);
+    return file_path(cluster, round, chunk, ending);
+}
+
+/* ---- reading ---- */
+
+static void job_read(const struct cluster *cluster, size_t number, struct cluster_round *round)
+{
+    for (size_t c = 0; c < round->chunk_count; c++) {
+        char *path = file_path(cluster, number, c, ".job");
+        round->submitted[c] = claim_holder(path, round->jobs[c]);
+        memory_free(path);
+    }
+}
+
+static bool round_read(struct cluster *cluster, const char *path, struct error *err)
+{
+    struct cluster_round round = {.chunk_count = 0};
+    if (!task_list_read(path, &round.list, err))
+        return false;
+    round.chunk_count = (round.list.count + round.list.chunk - 1) / round.list.chunk;
+    round.submitted = memory_alloc(round.chunk_count, sizeof *round.submitted);
+    round.jobs = memory_alloc(round.chunk_count, sizeof *round.jobs);
+    job_read(cluster, cluster->round_count, &round);
+    cluster->rounds =
+        memory_grow(cluster->rounds, cluster->round_count * sizeof round, cluster->round_count + 1, sizeof round);
+    cluster->rounds[cluster->round_count++] = round;
+    return true;
+}
+
+static char *name_make(const char *folder, const char *database_path, const char *experiment)
+{
+    char hex[HASH_TEXT_SIZE], name[NAME_SIZE];
+    const char *slash = strrchr(database_path, '/');
+    char *whole = realpath(folder, NULL), *path = path_join(whole ? whole : folder, slash ? slash + 1 : database_path);
+    hash_bytes(path, strlen(path), hex);
+    snprintf(name, sizeof name, "runner-%s-%.8s", experiment, hex);
+    memory_free(path);
+    free(whole);
+    return memory_copy_text(name);
+}
+
+bool cluster_open(struct cluster *cluster, const char *results_folder, const char *logs, const char *database_path,
+                  const char *experiment, struct error *err)
+{
+    *cluster = (struct cluster){.folder = path_join(logs, "slurm"),
+                                .shards = path_join(results_folder, "shards"),
+                                .name = name_make(results_folder, database_path, experiment)};
+    for (bool more = true; more && cluster->round_count < ROUNDS_MOST;) {
+        char *path = file_path(cluster, cluster->round_count, SIZE_MAX, ".tasks");
+        more = access(path, F_OK) == 0;
+        bool ok = !more || round_read(cluster, path, err);
+        memory_free(path);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+void cluster_close(struct cluster *cluster)
+{
+    for (size_t r = 0; r < cluster->round_count; r++) {
+        task_list_release(&cluster->rounds[r].list);
+        memory_free(cluster->rounds[r].submitted);
+        memory_free(cluster->rounds[r].jobs);
+    }
+    memory_free(cluster->rounds);
+    memory_free(cluster->folder);
+    memory_free(cluster->shards);
+    memory_free(cluster->name);
+    *cluster = (struct cluster){0};
+}
+
+bool cluster_find(const struct cluster *cluster, const char *key, size_t *round, size_t *chunk, size_t *index)
+{
+    for (size_t r = cluster->round_count; r-- > 0;) {
+        const struct task_list *list = &cluster->rounds[r].list;
+        for (size_t i = 0; i < list->count; i++)
+            if (strcmp(list->keys[i], key) == 0) {
+                *round = r;
+                *chunk = i / list->chunk;
+                *index = i % list->chunk;
+                return true;
+            }
+    }
+    return false;
+}
+
+char **cluster_names(const struct cluster *cluster, size_t first, size_t *count, size_t *tasks)
+{
+    size_t room = 0;
+    *count = *tasks = 0;
+    for (size_t r = first; r < cluster->round_count; r++) {
+        room += cluster->rounds[r].chunk_count;
+        *tasks += cluster->rounds[r].list.count;
+    }
+    char **names = memory_alloc(room, sizeof *names);
+    for (size_t r = first; r < cluster->round_count; r++)
+        for (size_t c = 0; c < cluster->rounds[r].chunk_count; c++)
+            names[(*count)++] = cluster_job_name(cluster, r, c);
+    return names;
+}
+
+void cluster_names_free(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        memory_free(names[i]);
+    memory_free(names);
+}
+
+/* ---- submitting ---- */
+
+static bool script_write(const struct cluster *cluster, size_t round, size_t chunk, size_t offset, size_t tasks,
+                         size_t chunks, const char *list, const struct cluster_options *options, struct error *err)
+{
+    char *path = file_path(cluster, round, chunk, ".sh"), *claim = file_path(cluster, round, chunk, ".job");
+    char *log = file_path(cluster, round, chunk, "-%a.log"), *name = cluster_job_name(cluster, round, chunk);
+    struct launcher_script script = {.path = path,
+                                     .name = name,
+                                     .list = list,
+                                     .claim = claim,
+                                     .log = log,
+                                     .offset = offset,
+                                     .tasks = tasks,
+                                     /* several arrays share what may run at once */
+                                     .at_once = options->at_once ? (options->at_once + chunks - 1) / chunks : 0};
+    memcpy(script.settings, options->settings, sizeof script.settings);
+    memcpy(script.setting_counts, options->setting_counts, sizeof script.setting_counts);
+    bool ok = launcher_script_write(&script, err);
+    memory_free(path);
+    memory_free(claim);
+    memory_free(log);
+    memory_free(name);
+    return ok;
+}
+
+/* Slurm runs elsewhere: every path in a script is absolute. */
+static bool folder_resolve(struct cluster *cluster, struct error *err)
+{
+    if (!folder_make(cluster->folder, err) || !folder_make(cluster->shards, err))
+        return false;
+    char *whole = realpath(cluster->folder, NULL);
+    if (!whole)
+        return error_set(err, "'%s': %s", cluster->folder, strerror(errno));
+    memory_free(cluster->folder);
+    cluster->folder = memory_copy_text(whole);
+    free(whole);
+    return true;
+}
+
+bool cluster_round_add(struct cluster *cluster, const struct sweep *sweep, const size_t *runs, size_t count,
+                       const struct cluster_options *options, struct error *err)
+{
+    size_t limit, round = cluster->round_count;
+    if (round >= ROUNDS_MOST)
+        return error_set(err, "'%s' has %zu lists of tasks: expected fewer", cluster->folder, round);
+    if (!slurm_array_limit(&limit, err) || !folder_resolve(cluster, err))
+        return false;
+    size_t chunks = (count + limit - 1) / limit;
+    char *list = file_path(cluster, round, SIZE_MAX, ".tasks");
+    bool ok = true;
+    for (size_t c = 0; ok && c < chunks; c++)
+        ok = script_write(cluster, round, c, c * limit, c + 1 < chunks ? limit : count - c * limit, chunks, list,
+                          options, err);
+    for (size_t i = 0; ok && i < count; i++) {
+        char *folder = path_join(cluster->shards, sweep->runs[runs[i]].key);
+        ok = folder_make(folder, err);
+        memory_free(folder);
+    }
+    /* The list comes last: without it there is no round. */
+    ok = ok && task_list_write(list, sweep, runs, count, limit, &options->tasks, err) && round_read(cluster, list, err);
+    memory_free(list);
+    return ok;
+}
+
+static void note_print(const char *text)
+{
+    message("%s; trying again", text);
+}
+
+static bool chunk_submit(struct cluster *cluster, size_t round, size_t chunk, struct error *err)
+{
+    char *name = cluster_job_name(cluster, round, chunk);
+    char *script = file_path(cluster, round, chunk, ".sh"), *claim = file_path(cluster, round, chunk, ".job");
+    char *job = cluster->rounds[round].jobs[chunk];
+    bool ok = slurm_submit(name, script, claim, job, note_print, err) && claim_make(claim, job, err);
+    cluster->rounds[round].submitted[chunk] = ok;
+    memory_free(name);
+    memory_free(script);
+    memory_free(claim);
+    return ok;
+}
+
+/* "...; submitted before that: 123 (name), 124 (name)". */
+static void submitted_add(const struct cluster *cluster, struct error *err)
+{
+    size_t used = strlen(err->text), found = 0;
+    for (size_t r = 0; r < cluster->round_count; r++)
+        for (size_t c = 0; c < cluster->rounds[r].chunk_count && used < sizeof err->text; c++)
+            if (cluster->rounds[r].submitted[c])
+                used +=
+                    (size_t)snprintf(err->text + used, sizeof err->text - used, "%s%s (%s.%zu.%zu)",
+                                     found++ ? ", " : "; submitted: ", cluster->rounds[r].jobs[c], cluster->name, r, c);
+    if (!found && used < sizeof err->text)
+        snprintf(err->text + used, sizeof err->text - used, "; nothing was submitted");
+}
+
+bool cluster_submit(struct cluster *cluster, struct error *err)
+{
+    for (size_t r = 0; r < cluster->round_count; r++)
+        for (size_t c = 0; c < cluster->rounds[r].chunk_count; c++)
+            if (!cluster->rounds[r].submitted[c] && !chunk_submit(cluster, r, c, err)) {
+                submitted_add(cluster, err);
+                return false;
+            }
+    return true;
+}
