@@ -122,7 +122,10 @@ $O/%.o: %.c
 	$(call say,cc)
 	$Q$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-tests: $B/runner $B/tests/unit $B/tests/torture $(if $(TESTS_DOUBLE),$B/tests/unit-double)
+# Under the address sanitizer of clang: a short run of the fuzz targets too.
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SHORT := $(if $(findstring clang,$(CC)),$(if $(findstring address,$(SAN)),$(FUZZ:%=$B/fuzz/%)))
+tests: $(FUZZ_SHORT) $B/runner $B/tests/unit $B/tests/torture $(if $(TESTS_DOUBLE),$B/tests/unit-double)
 
 check: ## run all tests on one build: make check CC=clang SAN=address,undefined
 	$(MAKE) -j2 --no-print-directory tests
@@ -160,14 +163,15 @@ bench: $B/runner ## measure the speed of a training step against what this machi
 
 # Mutated files against the readers of what other people wrote. What was found to be of interest stays in build/fuzz.
 FUZZ_RUNS := 100000
-FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZED := CC=clang SAN=address,undefined,fuzzer-no-link NATIVE=
+# Of a build that is not made for fuzzing only the targets themselves tell the fuzzer where they have been.
+$O/tests/fuzz/%.o: ALL_CFLAGS += -fsanitize=fuzzer-no-link
 $B/fuzz/%: $O/tests/fuzz/fuzz_%.o $B/librunner.a $B/libcore.a
 	@mkdir -p $(@D)
 	$(call say,ld)
 	$Q$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(RUNNER_LIBS)
 fuzz-programs: $(FUZZ:%=$B/fuzz/%)
-fuzz: ## FUZZ_RUNS=1000000: mutated files against the readers of safetensors and config.json
+fuzz: ## FUZZ_RUNS=1000000: mutated files against every reader of files
 	$(MAKE) -j2 --no-print-directory fuzz-programs $(FUZZED)
 	@for name in $(FUZZ); do mkdir -p build/fuzz/$$name && echo "== $$name" && \
 	    build/clang-address-undefined-fuzzer-no-link/fuzz/$$name -runs=$(FUZZ_RUNS) -max_len=4096 -print_final_stats=1 \
