@@ -80,6 +80,13 @@ $B/tests/torture: $O/tests/torture.o $B/libcore.a
 	$(call say,ld)
 	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lsqlite3 $(CORE_LIBS)
 
+# runner with functions of the tests in the place of those that may fail; the program itself has none of it.
+WRAPPED := calloc fwrite fsync rename mkdir pwrite fdopen sqlite3_open_v2 trainer_step
+$B/tests/runner-faults: $O/runner/main.o $O/tests/faults.o $B/librunner.a $B/libcore.a
+	@mkdir -p $(@D)
+	$(call say,ld)
+	$Q$(CC) $(LDFLAGS_ALL) $(WRAPPED:%=-Wl,--wrap=%) -o $@ $^ $(RUNNER_LIBS)
+
 # The commit it is built from; the file changes only when the commit does. A tarball has none.
 $B/generated/commit.h: FORCE
 	@mkdir -p $(@D)
@@ -125,7 +132,7 @@ $O/%.o: %.c
 # Under the address sanitizer of clang: a short run of the fuzz targets too.
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SHORT := $(if $(findstring clang,$(CC)),$(if $(findstring address,$(SAN)),$(FUZZ:%=$B/fuzz/%)))
-tests: $(FUZZ_SHORT) $B/runner $B/tests/unit $B/tests/torture $(if $(TESTS_DOUBLE),$B/tests/unit-double)
+tests: $(FUZZ_SHORT) $B/runner $B/tests/unit $B/tests/torture $B/tests/runner-faults $(if $(TESTS_DOUBLE),$B/tests/unit-double)
 
 check: ## run all tests on one build: make check CC=clang SAN=address,undefined
 	$(MAKE) -j2 --no-print-directory tests
@@ -177,6 +184,9 @@ fuzz: ## FUZZ_RUNS=1000000: mutated files against every reader of files
 	    build/clang-address-undefined-fuzzer-no-link/fuzz/$$name -runs=$(FUZZ_RUNS) -max_len=4096 -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/ -dict=tests/fuzz/$$name.dict build/fuzz/$$name tests/fuzz/seeds/$$name || exit 1; done
 
+faults: $B/tests/runner-faults ## a fault at every call that asks for memory or writes: a clean error or the correct result
+	tests/walk $B
+
 KILLS := 200
 SEED :=
 torture: $B/runner $B/tests/torture ## KILLS=200 SEED=N: kill -9 at random moments, and the curves must be the same bits
@@ -215,7 +225,7 @@ help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
 
-.PHONY: all tests check test test-cluster demo writeup questions bench torture fuzz fuzz-programs packages lint install clean help FORCE
+.PHONY: all tests check test test-cluster demo writeup questions bench faults torture fuzz fuzz-programs packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $O $D -name '*.d' 2>/dev/null)

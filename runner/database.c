@@ -291,9 +291,12 @@ bool database_path_check(const char *path, struct error *err)
         return false;
     if (!exists || header_is_ours(path))
         return true;
-    sqlite3 *reader = database_open_reader(path, err); /* it says what is wrong */
-    sqlite3_close(reader);
-    return reader != NULL;
+    /* One that a command could not finish making has no tables yet, which is no reason to refuse it. */
+    size_t version;
+    sqlite3 *db = connection_open(path, SQLITE_OPEN_READONLY, READER_MILLISECONDS, err);
+    bool good = db && schema_check(db, schema_version, &version, err);
+    sqlite3_close(db);
+    return good;
 }
 
 bool database_close(struct database *database, struct error *err)

@@ -187,3 +187,21 @@ Test(disk, what_is_free_is_asked_of_the_system)
     cr_expect(disk_has_room("/tmp", 1, &err));
     cr_expect_not(disk_has_room("/tmp", UINT64_MAX - 1, &err));
 }
+
+Test(database, one_that_could_not_be_made_to_its_end_is_made_the_next_time)
+{
+    struct fixture f;
+    struct error err;
+    fixture_open(&f);
+    fixture_close(&f);
+    unlink(f.path);
+    sqlite3 *db;
+    cr_assert_eq(sqlite3_open(f.path, &db), SQLITE_OK);
+    cr_assert(sql_script(db, "create table x (y); drop table x", &err), "%s", err.text);
+    sqlite3_close(db);
+    cr_expect(database_path_check(f.path, &err), "%s", err.text);
+    f.db = database_open(f.path, NULL, &err);
+    cr_assert(f.db, "%s", err.text);
+    cr_expect_eq(number(database_handle(f.db), "select count(*) from knobs") > 0, true);
+    fixture_remove(&f);
+}
