@@ -76,6 +76,8 @@ static void past_tell(struct sample *sample, const struct generation *generation
     if (sample->told_past || !generation_is_past(generation, &windowed))
         return;
     sample->told_past = true;
+    if (sample->printer && sample->printer->terminal)
+        fputc('\n', stderr); /* the text stands in the middle of a line */
     int64_t T = sample->run.config.model.context_length;
     if (windowed)
         message("note: past the context of %" PRId64 " learned positions: the text goes on from the last %" PRId64
