@@ -708,6 +708,15 @@ Test(plot_text, quotes_are_doubled_and_lines_joined_by_an_escape)
     cr_assert_str_eq(text, "'it''s'.\"\\n\".'`x`'");
 }
 
+Test(plot_text, a_quote_that_opens_a_line_does_not_close_it)
+{
+    char text[96] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    plot_text_quote(out, "''; system('x')\n'y");
+    fclose(out);
+    cr_assert_str_eq(text, "\"\\047\".\"\\047\".'; system(''x'')'.\"\\n\".\"\\047\".'y'");
+}
+
 Test(plot_text, bad_bytes_and_control_characters_are_replaced)
 {
     char *clean = plot_text_clean("a\tb\x1b[0m\xff\xc3\xa9");
