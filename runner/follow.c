@@ -266,8 +266,9 @@ static bool run_judge(struct follower *f, size_t i, bool *again, struct error *e
     char reason[256];
     enum run_state state = database_run_state(f->db, key_of(f, w), NULL, NULL, 0);
     bool checkpoint = checkpoint_newest(f->cluster->shards, key_of(f, w)) >= 0;
-    *again = task_goes_on(w->misses && w->life != SLURM_UNKNOWN ? "" : w->word, checkpoint, state == RUN_INTERRUPTED,
-                          reason, sizeof reason);
+    *again =
+        task_goes_on(w->misses && w->life != SLURM_UNKNOWN ? "" : w->word, state != RUN_QUEUED && state != RUN_NONE,
+                     checkpoint, state == RUN_INTERRUPTED, reason, sizeof reason);
     return *again || run_fail(f, i, reason, err);
 }
 

@@ -23,8 +23,13 @@ static const struct {
     {"FAILED", "its task ended without its last record", RULE_AS_IT_SAID},
 };
 
-bool task_goes_on(const char *word, bool has_checkpoint, bool said_stopped, char *reason, size_t size)
+bool task_goes_on(const char *word, bool begun, bool has_checkpoint, bool said_stopped, char *reason, size_t size)
 {
+    /* An element of an array that is cancelled before it starts leaves no trace in the queue. */
+    if (!*word && !begun) {
+        snprintf(reason, size, "cancelled (it left Slurm's queue before it began)");
+        return false;
+    }
     size_t length = strcspn(word, " +");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (strlen(rules[i].word) != length || strncmp(rules[i].word, word, length) != 0)

@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* True: it is submitted again, from its checkpoint. False: it has failed, for `reason`. word: Slurm's state, "" when it
- * does not know the job any more; said_stopped: the task said itself that it stopped and can go on. */
-bool task_goes_on(const char *word, bool has_checkpoint, bool said_stopped, char *reason, size_t size);
+ * does not know the job any more; begun: a task of the run has written something; said_stopped: the task said itself
+ * that it stopped and can go on. */
+bool task_goes_on(const char *word, bool begun, bool has_checkpoint, bool said_stopped, char *reason, size_t size);
 
 #endif
