@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/memory.h"
 #include "runner/command.h"
@@ -127,6 +128,33 @@ static void plan_print(const struct session *session, const struct schedule *sch
     printf("; about %.0f MB of disk\n", ceil((double)estimate->disk_bytes / 1e6));
 }
 
+static double node_hours(const struct sweep *sweep, const struct estimate *estimate)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        seconds += estimate->runs[i].seconds;
+    return seconds / 3600;
+}
+
+/* On nodes as fast as this machine, with no waiting in the queue. */
+static void cluster_print(const struct sweep *sweep, const struct schedule *schedule, const struct estimate *estimate,
+                          size_t at_once)
+{
+    if (!schedule->to_train)
+        return;
+    counted("cluster: ", schedule->to_train, "task");
+    printf(", %zu at once; ", at_once);
+    if (isnan(estimate->seconds)) {
+        printf("node hours and end time unknown without measured steps\n");
+        return;
+    }
+    char text[32];
+    time_t end = time(NULL) + (time_t)ceil(estimate->seconds);
+    struct tm local;
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M", localtime_r(&end, &local));
+    printf("%.3g node hours; started now, the last would end at %s\n", node_hours(sweep, estimate), text);
+}
+
 static void plan_print_json(const struct session *session, const struct schedule *schedule,
                             const struct estimate *estimate, size_t workers, const struct detection *detection)
 {
@@ -156,6 +184,7 @@ static void plan_print_json(const struct session *session, const struct schedule
     json_put(total, "runs", json_integer((json_int_t)schedule->total));
     json_put(total, "to_train", json_integer((json_int_t)schedule->to_train));
     json_put(total, "workers", json_integer((json_int_t)workers));
+    json_put(total, "node_hours", json_from_double(node_hours(sweep, estimate)));
     json_put(total, "flops", json_from_double(estimate->flops));
     json_put(total, "seconds", json_from_double(estimate->seconds));
     json_put(total, "disk_bytes", json_integer((json_int_t)estimate->disk_bytes));
@@ -171,14 +200,21 @@ static void plan_show(struct session *session, sqlite3 *reader, struct retry ret
 {
     struct schedule schedule;
     struct estimate estimate;
-    size_t workers = (size_t)option_integer(session->arguments, "workers", (int64_t)supervisor_cores());
+    bool cluster = option_text(session->arguments, "launcher", NULL) != NULL;
     schedule_make(&schedule, reader, session->sweep, session->checkpoints, retry);
+    /* A cluster takes all at once unless told otherwise. */
+    size_t all = schedule.to_train ? schedule.to_train : 1;
+    size_t workers =
+        (size_t)option_integer(session->arguments, "workers", (int64_t)(cluster ? all : supervisor_cores()));
+    workers = cluster && workers > all ? all : workers;
     estimate_make(&estimate, session->sweep, &schedule, workers, !option_flag(session->arguments, "no-measure"),
                   measure_note);
     if (session->arguments->json)
         plan_print_json(session, &schedule, &estimate, workers, detection);
     else
         plan_print(session, &schedule, &estimate, workers);
+    if (cluster && !session->arguments->json)
+        cluster_print(session->sweep, &schedule, &estimate, workers);
     if (detection && !session->arguments->json)
         detection_write(detection, stdout);
     estimate_release(&estimate);
@@ -231,6 +267,11 @@ static const struct option options[] = {
      .doc = "Plans runs anew as `run --retry` would: failed, diverged, or a cause."},
     {.name = "shard", .kind = OPTION_TEXT, .argument = "I/N", .doc = "Only part I of N, as `run` has it."},
     {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "Database. Default: results/results.db."},
+    {.name = "launcher",
+     .kind = OPTION_TEXT,
+     .argument = "SYSTEM",
+     .doc = "Also tasks, node hours and end time on a cluster, --workers at once.",
+     .choices = "slurm"},
     {.name = "workers",
      .kind = OPTION_INTEGER,
      .argument = "N",
