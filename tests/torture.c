@@ -173,19 +173,31 @@ static pid_t worker_pick(pid_t parent)
     return count ? pids[random_below(&stream, drawn++, count)] : 0;
 }
 
-/* Kills; a moment at which there is no worker to be killed is counted apart. */
-static void victim_kill(pid_t parent, enum victim victim)
+/* Kills; a worker that has just left is waited for to have a successor. False: the command ended by itself. */
+static bool victim_kill(pid_t parent, enum victim victim, int *status)
 {
-    pid_t worker = victim == VICTIM_PARENT ? 0 : worker_pick(parent);
-    if (victim != VICTIM_PARENT && !worker) {
+    pid_t worker = 0;
+    while (victim != VICTIM_PARENT && !(worker = worker_pick(parent))) {
         missed++;
-        return;
+        if (ended_before(parent, seconds_now() + 0.005, status))
+            return false;
     }
     if (worker)
         kill(worker, SIGKILL);
     if (victim != VICTIM_WORKER)
         kill(parent, SIGKILL);
     kills[victim]++;
+    return true;
+}
+
+/* Half of the moments count from the start, half from the first worker. */
+static bool ended_before_moment(pid_t pid, double wait, int *status)
+{
+    bool from_worker = random_below(&stream, drawn++, 2);
+    while (from_worker && !worker_pick(pid))
+        if (ended_before(pid, seconds_now() + 0.005, status))
+            return true;
+    return ended_before(pid, seconds_now() + wait, status);
 }
 
 static sqlite3 *reader_open(const char *database)
@@ -340,8 +352,8 @@ static void database_check(const char *database)
     curves_compare(&part);
 }
 
-/* Interrupted until it is whole, or a last time not any more. seconds: within which to kill; less when a command was
- * faster. */
+/* Interrupted until it is whole, or a last time not any more. seconds: within which to kill: less after a command that
+ * was faster, more after one that was not. */
 static void sweep_torture(const char *name, size_t wanted, double *seconds)
 {
     char database[64], finished[1100];
@@ -352,14 +364,13 @@ static void sweep_torture(const char *name, size_t wanted, double *seconds)
         size_t done = kills[0] + kills[1] + kills[2];
         bool last = done >= wanted || done - begin >= SWEEP_KILLS;
         enum victim victim = (enum victim)random_below(&stream, drawn++, VICTIMS);
-        double moment = seconds_now() + *seconds * random_uniform(&stream, drawn++);
+        double wait = *seconds * random_uniform(&stream, drawn++);
         finished_read(database, finished, sizeof finished);
+        double started = seconds_now();
         pid_t pid = command_start(database, inside("errors"));
-        bool ended = !last && ended_before(pid, moment, &status);
-        if (ended)
-            *seconds *= 0.6;
-        else if (!last)
-            victim_kill(pid, victim);
+        bool ended = !last && (ended_before_moment(pid, wait, &status) || !victim_kill(pid, victim, &status));
+        if (!last)
+            *seconds = ended ? fmin(0.6 * *seconds, 0.5 * (seconds_now() - started)) : 1.1 * *seconds;
         if (!ended)
             waitpid(pid, &status, 0);
         told_check(inside("errors"), finished, ends);
@@ -399,14 +410,14 @@ int main(int count, char **arguments)
     double begin = seconds_now();
     if (waitpid(command_start("whole/results.db", inside("errors")), &status, 0) < 0 || status != 0)
         give_up("the uninterrupted sweep failed");
-    double seconds = seconds_now() - begin;
+    double seconds = 0.3 * (seconds_now() - begin);
     curves_read("whole/results.db", &whole);
     while (kills[0] + kills[1] + kills[2] < wanted) {
         snprintf(name, sizeof name, "part-%zu", sweeps);
         sweep_torture(name, wanted, &seconds);
     }
     printf(
-        "%zu kills: %zu of runner, %zu of a worker, %zu of both; %zu moments without a worker\n"
+        "%zu kills: %zu of runner, %zu of a worker, %zu of both; %zu times without a worker just then\n"
         "%zu sweeps of %d runs, %zu commands, %zu resumed from a checkpoint, %zu rows compared with %zu of a sweep\n",
         kills[0] + kills[1] + kills[2], kills[VICTIM_PARENT], kills[VICTIM_WORKER], kills[VICTIM_BOTH], missed, sweeps,
         RUNS, commands, resumes, compared, whole.count);
