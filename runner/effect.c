@@ -89,6 +89,8 @@ static bool trials_read(struct grid *grid, sqlite3 *db, int64_t experiment, cons
         trial->value = ok ? reading.value : 0;
     }
     sqlite3_finalize(s);
+    if (ok && !grid->trials)
+        return error_set(err, "experiment '%.200s' has no runs", e->experiment);
     return ok;
 }
 

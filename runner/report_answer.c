@@ -80,8 +80,8 @@ static void answer_put(const struct loss_table *t, FILE *out)
     clauses = clause_put(t, "same", is_same, are_same, clauses, out);
     clauses = clause_put(t, "not separated", "is not separated by these seeds", "are not separated by these seeds",
                          clauses, out);
-    clauses = clause_put(t, "n/a", "cannot be judged, for want of two finished pairs of seeds",
-                         "cannot be judged, for want of two finished pairs of seeds", clauses, out);
+    clause_put(t, "n/a", "cannot be judged, for want of two finished pairs of seeds",
+               "cannot be judged, for want of two finished pairs of seeds", clauses, out);
     if (finished < planned)
         fprintf(out, " (%" PRId64 " of %" PRId64 " runs have a final value)", finished, planned);
     fputc('.', out);

@@ -50,12 +50,10 @@ static char *shell_quote(const char *text)
     char *quoted = memory_alloc(4 * strlen(text) + 3, 1), *to = quoted;
     *to++ = '\'';
     for (; *text; text++) {
-        if (*text == '\'') {
-            memcpy(to, "'\\''", 4);
-            to += 4;
-        } else {
-            *to++ = *text;
-        }
+        const char *part = *text == '\'' ? "'\\'" : ""; /* ends the quotes, a quote by itself; then it begins them */
+        while (*part)
+            *to++ = *part++;
+        *to++ = *text;
     }
     *to = '\'';
     return quoted;
