@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
             check_variant(&experiment->variants[i]);
             baselines += experiment->variants[i].baseline;
         }
-        assert(baselines == 1);
+        assert(baselines <= 1); /* a grid need not have the control in it */
     }
     experiment_free(experiment);
     problems_release(&problems);
