@@ -33,18 +33,13 @@ static bool file_same(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* All sources before the target is opened, which would make it: a merge that is refused leaves no trace. */
-static bool sources_check(const struct arguments *arguments, struct error *err)
+/* False when INTO is one of the others. */
+static bool names_check(const struct arguments *arguments, struct error *err)
 {
-    for (size_t i = 1; i < arguments->positional_count; i++) {
-        const char *path = arguments->positional[i];
-        if (file_same(arguments->positional[0], path))
-            return error_set(err, "'%s' is given as INTO and as FROM: expected two databases", path);
-        sqlite3 *source = database_open_source(path, false, err);
-        sqlite3_close(source);
-        if (!source)
-            return false;
-    }
+    for (size_t i = 1; i < arguments->positional_count; i++)
+        if (file_same(arguments->positional[0], arguments->positional[i]))
+            return error_set(err, "'%s' is given as INTO and as FROM: expected two databases",
+                             arguments->positional[i]);
     return true;
 }
 
@@ -72,7 +67,7 @@ static int merge_run(const struct command *command, const struct arguments *argu
     struct error err, closing;
     int64_t runs = 0, finished = 0;
     bool absent = access(into, F_OK) != 0;
-    if (!sources_check(arguments, &err))
+    if (!names_check(arguments, &err))
         die(EXIT_USAGE, "merge: %s", err.text);
     struct database *database = database_open(into, &options, &err);
     if (!database)
