@@ -142,6 +142,15 @@ static double *llama3_frequencies(int64_t D, double base, double factor, double 
     return frequencies;
 }
 
+/* A tiny base or factor makes speeds that no number holds. */
+static bool all_finite(const double *numbers, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(numbers[i]))
+            return false;
+    return true;
+}
+
 static void read_llama3(const struct rope *rope)
 {
     struct hf_config *config = rope->reading->config;
@@ -151,12 +160,22 @@ static void read_llama3(const struct rope *rope)
     good = read_positive(rope, "low_freq_factor", &low) && good;
     good = read_positive(rope, "high_freq_factor", &high) && good;
     good = read_positive(rope, "original_max_position_embeddings", &original) && good;
-    if (good && high <= low)
+    if (good && high <= low) {
         hf_refuse(rope->reading, path_of(rope, "high_freq_factor", path),
                   json_object_get(rope->object, "high_freq_factor"), "more than low_freq_factor");
-    else if (good)
-        config->frequencies = llama3_frequencies(model_shape_of(&config->config.model, 1).head_dim,
-                                                 config->config.model.rope_base, factor, low, high, original);
+        return;
+    }
+    if (!good)
+        return;
+    int64_t D = model_shape_of(&config->config.model, 1).head_dim;
+    double base = config->config.model.rope_base, *speeds = llama3_frequencies(D, base, factor, low, high, original);
+    if (all_finite(speeds, D / 2)) {
+        config->frequencies = speeds;
+        return;
+    }
+    memory_free(speeds);
+    hf_refuse(rope->reading, path_of(rope, "factor", path), json_object_get(rope->object, "factor"),
+              "one that gives finite rotation speeds with rope_theta %g", base);
 }
 
 /* Rows are always in the order of split here; a model that was trained adjacent is turned back (hf_weights.c). */

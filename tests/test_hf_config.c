@@ -219,6 +219,9 @@ Test(hf_config, rotations_that_core_cannot_do_are_refused)
         {"{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, \"high_freq_factor\": 4, "
          "\"original_max_position_embeddings\": 8192}",
          "rope_scaling.high_freq_factor is 4: expected more than low_freq_factor"},
+        {"{\"rope_type\": \"llama3\", \"factor\": 1e-320, \"low_freq_factor\": 1, \"high_freq_factor\": 4, "
+         "\"original_max_position_embeddings\": 8192}",
+         "expected one that gives finite rotation speeds with rope_theta 500000"},
         {"[1]", "rope_scaling is [1]: expected null or an object"},
         {"{\"full_attention\": {\"rope_type\": \"default\"}}", "rope_scaling.full_attention is "},
         {"null, \"rope_parameters\": {\"rope_theta\": 0}", "rope_parameters.rope_theta is 0"},
