@@ -10,6 +10,7 @@
 #include "runner/database.h"
 #include "runner/merge.h"
 #include "runner/sql.h"
+#include "runner/weights.h"
 
 enum { WAIT_SECONDS = 60 };
 
@@ -57,6 +58,42 @@ static bool all_add(sqlite3 *target, const struct arguments *arguments, struct e
     return ok;
 }
 
+/* *missing: finished runs whose weights are beside none of the databases. */
+static bool weights_add(sqlite3 *target, const struct arguments *arguments, size_t *missing, struct error *err)
+{
+    const char *const *paths = arguments->positional;
+    bool row, found, ok;
+    sqlite3_stmt *s = sql_prepare(target, "select key from run where state = 'finished' order by key", NULL, err);
+    *missing = 0;
+    ok = s != NULL;
+    while (ok && (ok = sql_step(s, &row, err)) && row) {
+        ok = weights_bring(paths[0], paths + 1, arguments->positional_count - 1, sql_text(s, 0), &found, err);
+        *missing += ok && !found;
+    }
+    sqlite3_finalize(s);
+    return ok || error_wrap(err, "the databases are merged, but not all final weights are; the same command again "
+                                 "brings the rest");
+}
+
+/* What was merged stays merged, whatever becomes of the weights. */
+static int weights_report(const struct arguments *arguments)
+{
+    struct error err;
+    size_t missing = 0;
+    sqlite3 *target = database_open_reader(arguments->positional[0], &err);
+    bool ok = target && weights_add(target, arguments, &missing, &err);
+    sqlite3_close(target);
+    if (!ok) {
+        message("merge: %s", err.text);
+        return EXIT_ENVIRONMENT;
+    }
+    if (missing)
+        message("the final weights of %zu of them are in no checkpoints/ beside these databases: `runner sample` and "
+                "`runner export` need them; copy that folder too and merge again",
+                missing);
+    return EXIT_DONE;
+}
+
 static int merge_run(const struct command *command, const struct arguments *arguments)
 {
     (void)command;
@@ -81,7 +118,7 @@ static int merge_run(const struct command *command, const struct arguments *argu
     if (!ok || !closed)
         die(ok ? EXIT_ENVIRONMENT : EXIT_USAGE, "merge: %s", ok ? closing.text : err.text);
     message("%s has %lld runs, %lld finished", into, (long long)runs, (long long)finished);
-    return EXIT_DONE;
+    return weights_report(arguments);
 }
 
 static const struct option options[] = {{.name = NULL}};
@@ -93,8 +130,8 @@ const struct command command_merge = {
     .summary = "Unite results databases: those of the parts of a sweep, of several machines, of several people.",
     .help = "INTO is made when it is absent; the others are only read. In any order, and again, the outcome is the "
             "same: what is finished beats what is not, then more steps win. One run with two different curves is "
-            "refused and INTO stays as it was. Final weights lie beside each database, in checkpoints/: copy that "
-            "folder too when `runner sample` or `runner export` shall find them.\n\n"
+            "refused and INTO stays as it was. The final weights of finished runs come along where they lie beside "
+            "their database, in checkpoints/.\n\n"
             "Example:\n"
             "  runner merge results/results.db part-0/results.db part-1/results.db",
     .options = options,

@@ -1,17 +1,15 @@
 /* Finds a run's settings and tokenizer in results.db and its final weights beside it. */
 #include "runner/trained_run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/memory.h"
 #include "runner/database.h"
 #include "runner/experiment.h"
-#include "runner/file.h"
 #include "runner/sql.h"
+#include "runner/weights.h"
 
 /* ---- why there are no weights ---- */
 
@@ -87,19 +85,17 @@ static bool weights_check(const struct trained_run *run, struct error *err)
 
 static bool weights_open(struct trained_run *run, const char *database, struct error *err)
 {
-    char place[96];
-    snprintf(place, sizeof place, "checkpoints/%s/final.safetensors", run->key);
-    char *folder = path_folder(database), *path = path_join(folder, place);
-    bool good = false;
-    if (access(path, F_OK) != 0 && errno == ENOENT)
+    bool there, good = false;
+    char *path = weights_path(database, run->key, &there);
+    if (!there)
         error_set(err,
-                  "run %.12s is finished, but its final weights are not beside the database any more: there is no "
-                  "'%s'; put the file back, or train the run again with another --db",
+                  "run %.12s is finished, but its final weights are not beside the database: there is no '%s'; put the "
+                  "file there (from beside the database the run was trained into), or train the run again with another "
+                  "--db",
                   run->key, path);
     else if ((run->weights = safetensors_open(path, err)))
         good = weights_check(run, err) || error_wrap(err, "'%s'", path);
     memory_free(path);
-    memory_free(folder);
     return good;
 }
 
