@@ -244,10 +244,19 @@ static bool hash_check(int fd, uint64_t size, struct error *err)
             error_set(err, "does not have the SHA-256 it was written with"));
 }
 
-static bool contents_take(int fd, const struct checkpoint_header *header, struct trainer_state *state,
-                          struct checkpoint *checkpoint, struct error *err)
+/* The name of a split is used as a text later, whoever wrote the file. */
+static bool curve_check(const struct checkpoint *checkpoint, struct error *err)
 {
-    size_t reals = state->count * sizeof(real);
+    for (size_t i = 0; i < checkpoint->evaluation_count; i++) {
+        const char *split = checkpoint->evaluations[i].split;
+        if (!memchr(split, 0, sizeof checkpoint->evaluations[i].split))
+            return error_set(err, "has a split's name without an end, in evaluation %zu", i);
+    }
+    return true;
+}
+
+static bool curve_take(int fd, const struct checkpoint_header *header, struct checkpoint *checkpoint, struct error *err)
+{
     *checkpoint = (struct checkpoint){
         .steps_done = header->steps_done,
         .seconds = header->seconds,
@@ -261,7 +270,13 @@ static bool contents_take(int fd, const struct checkpoint_header *header, struct
     return bytes_read(fd, checkpoint->steps, checkpoint->step_count * sizeof *checkpoint->steps, err) &&
            bytes_read(fd, checkpoint->evaluations, checkpoint->evaluation_count * sizeof *checkpoint->evaluations,
                       err) &&
-           bytes_read(fd, state->parameters, reals, err) && bytes_read(fd, state->first_moment, reals, err) &&
+           curve_check(checkpoint, err);
+}
+
+static bool state_take(int fd, struct trainer_state *state, struct error *err)
+{
+    size_t reals = state->count * sizeof(real);
+    return bytes_read(fd, state->parameters, reals, err) && bytes_read(fd, state->first_moment, reals, err) &&
            bytes_read(fd, state->second_moment, reals, err);
 }
 
@@ -278,13 +293,14 @@ static bool checkpoint_take(const char *path, const char *key, int64_t steps_don
     uint64_t size = ok ? (uint64_t)status.st_size : 0;
     ok = ok && (size >= sizeof header || error_set(err, "has %" PRIu64 " bytes, too few for a checkpoint", size)) &&
          bytes_read(fd, &header, sizeof header, err) &&
-         header_check(&header, size, key, steps_done, state->count, err) && hash_check(fd, size, err);
+         header_check(&header, size, key, steps_done, state->count, err) && hash_check(fd, size, err) &&
+         curve_take(fd, &header, checkpoint, err);
     if (ok) {
         *touched = true;
-        ok = contents_take(fd, &header, state, checkpoint, err);
-        if (!ok)
-            checkpoint_release(checkpoint);
+        ok = state_take(fd, state, err);
     }
+    if (!ok)
+        checkpoint_release(checkpoint);
     close(fd);
     return ok;
 }

@@ -14,6 +14,7 @@
 
 #include "core/memory.h"
 #include "runner/clock.h"
+#include "runner/signals.h"
 
 /* Our environment with LC_ALL=C: programs read and write numbers with the locale's decimal sign otherwise. */
 static char **environment_create(void)
@@ -118,8 +119,11 @@ enum child_result child_run(const char *folder, char *const argv[], double timeo
     if (failure)
         error_set(err, failure == ENOENT ? "%s is not on PATH" : "%s could not be started: %s", argv[0],
                   strerror(failure));
-    else
+    else {
+        signals_helper(child);
         result = child_wait(child, ends[0], timeout, out, status);
+        signals_helper(0);
+    }
     if (result == CHILD_HUNG)
         error_set(err, "%s did not end within %g s and was killed", argv[0], timeout);
     close(ends[0]);

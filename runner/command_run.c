@@ -1,6 +1,8 @@
 /* `runner run`: a file's sweep, trained, logged, compared and drawn; the second time a no-op. */
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -38,6 +40,21 @@ static int environment_fail(const struct error *err)
 static const char *experiment_name(const struct session *session)
 {
     return session->sweep->experiment->name;
+}
+
+/* A line that a signal's handler can write. Owner: caller, memory_free(). */
+__attribute__((format(printf, 1, 2))) static char *line_make(const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    size_t length = (size_t)vsnprintf(NULL, 0, format, again);
+    char *line = memory_alloc(length + 2, 1);
+    vsnprintf(line, length + 1, format, args);
+    line[length] = '\n';
+    va_end(again);
+    va_end(args);
+    return line;
 }
 
 static void plan_print(const struct sweep *sweep, const struct schedule *schedule)
@@ -221,6 +238,7 @@ struct result {
     struct follow_outcome cluster;
     struct schedule after; /* how every run stands now */
     bool nothing;          /* others did it all while we waited for the database */
+    int late;              /* a signal that came after the last run had ended; 0: none */
 };
 
 static bool database_work(const struct session *session, struct database *database, struct retry retry, int signals,
@@ -262,8 +280,15 @@ static int done_report(const struct session *session, const struct result *resul
         return environment_fail(&err);
     table_show(reader, session);
     sqlite3_close(reader);
+    char *text = line_make("stopped; results are complete; to draw their figures: runner plot %s --db %s",
+                           experiment_name(session), session->database_path);
+    signals_leave(text, 0);
+    if (result->late)
+        raise(result->late);
     if (!result->nothing)
         plots_show(session);
+    signals_leave(NULL, 0);
+    memory_free(text);
     summary_show(session, &result->after, result->nothing ? "nothing to do: " : "");
     return code_of(&result->after);
 }
@@ -279,8 +304,11 @@ static int train(const struct session *session, struct retry retry)
     int signals = signals_open(&err);
     bool ok = signals >= 0 && database_work(session, database, retry, signals, &result, &err);
     bool closed = database_close(database, &closing);
-    if (signals >= 0)
+    if (signals >= 0) {
+        result.late = signals_late(signals);
         signals_close(signals);
+    }
+    signals_leave(NULL, 0);
     int code;
     if (!ok || !closed) {
         code = environment_fail(ok ? &closing : &err);
@@ -308,12 +336,19 @@ static int run(const struct command *command, const struct arguments *arguments)
     }
     session_begin(&session, command, arguments);
     int code;
-    if (option_flag(arguments, "dry-run"))
+    if (option_flag(arguments, "dry-run")) {
         code = dry_run(&session, retry);
-    else if (!database_path_check(session.database_path, &err)) /* before anything is written beside it */
+    } else if (!database_path_check(session.database_path, &err)) { /* before anything is written beside it */
         code = environment_fail(&err);
-    else if ((code = session_load(&session, session.cache)) == EXIT_DONE && !nothing_to_do(&session, retry, &code))
-        code = train(&session, retry);
+    } else {
+        char *text = line_make("stopped before training began\nto go on: %s", session.words);
+        signals_leave(text, EXIT_STOPPED);
+        code = session_load(&session, session.cache);
+        if (code == EXIT_DONE && !nothing_to_do(&session, retry, &code))
+            code = train(&session, retry);
+        signals_leave(NULL, 0);
+        memory_free(text);
+    }
     session_end(&session);
     return code;
 }

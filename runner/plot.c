@@ -57,7 +57,7 @@ static const struct format {
 } formats[] = {{PLOT_PNG, "png"}, {PLOT_SVG, "svg"}, {PLOT_PDF, "pdf"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
-enum { SPLITS = 64, STAMP_DIGITS = 14 };
+enum { SPLITS = 64, STAMP_DIGITS = 14, STALE_SECONDS = 3600 };
 
 /* What one call of plots_draw works with. */
 struct drawing {
@@ -356,7 +356,7 @@ static bool output_take(const struct drawing *drawing, const char *prefix, const
 static bool figure_plot(struct drawing *drawing, const struct figure *figure, struct error *err)
 {
     char prefix[32], setup[128], script[256];
-    snprintf(prefix, sizeof prefix, ".tmp%ld-", (long)getpid());
+    snprintf(prefix, sizeof prefix, ".tmp-%ld-", (long)getpid());
     size_t used = (size_t)snprintf(setup, sizeof setup, "prefix = '%s'; formats = '", prefix);
     for (size_t i = 0; i < FORMAT_COUNT; i++)
         if (drawing->formats & formats[i].flag)
@@ -474,6 +474,7 @@ enum plot_result plots_draw_open(sqlite3 *db, const struct plot_request *request
     if (result == PLOT_DRAWN)
         result =
             experiment_read(&drawing, err) && splits_read(&drawing, err) ? request_check(&drawing, err) : PLOT_FAILED;
+    folder_remove_stale(drawing.folder, STALE_SECONDS);
     if (result == PLOT_DRAWN && !folder_make(drawing.folder, err))
         result = PLOT_FAILED;
     if (result == PLOT_DRAWN)

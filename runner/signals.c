@@ -14,6 +14,9 @@ enum { NOTED = sizeof noted / sizeof *noted, IGNORED = sizeof ignored / sizeof *
 static int write_end = -1;
 static struct sigaction noted_before[NOTED], ignored_before[IGNORED];
 
+static const char *volatile leave_text;
+static volatile sig_atomic_t leave_length, leave_code, helper;
+
 static void signal_note(int number)
 {
     int saved = errno;
@@ -63,6 +66,44 @@ void signals_close(int fd)
     close(fd);
     close(write_end);
     write_end = -1;
+}
+
+static void signal_leave(int number)
+{
+    if (helper)
+        kill(helper, SIGKILL);
+    ssize_t written = write(STDERR_FILENO, leave_text, (size_t)leave_length);
+    (void)written;
+    _exit(leave_code ? leave_code : 128 + number);
+}
+
+void signals_leave(const char *text, int code)
+{
+    static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction leave = {.sa_handler = text ? signal_leave : SIG_DFL, .sa_flags = SA_RESTART};
+    sigfillset(&leave.sa_mask);
+    leave_code = code;
+    if (text) {
+        leave_text = text;
+        leave_length = (sig_atomic_t)strlen(text);
+    }
+    for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++)
+        if (!left_alone(stopping[i]))
+            sigaction(stopping[i], &leave, NULL);
+}
+
+void signals_helper(pid_t pid)
+{
+    helper = pid;
+}
+
+int signals_late(int fd)
+{
+    int number;
+    do
+        number = signals_next(fd);
+    while (number == SIGCHLD);
+    return number;
 }
 
 const char *signal_name(int number)

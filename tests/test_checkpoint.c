@@ -176,6 +176,21 @@ Test(checkpoint, a_damaged_newest_one_is_named_and_the_one_before_it_is_used)
     }
 }
 
+/* Written by somebody who knows the format: the SHA-256 is right. */
+Test(checkpoint, a_name_of_a_split_without_an_end_is_refused_whatever_the_hash_says)
+{
+    struct buffers buffers = {{0}, {0}, {0}};
+    struct trainer_state state = state_of(&buffers);
+    struct evaluation_row row = {.step = 4};
+    struct error err = {0};
+    memset(row.split, 'x', sizeof row.split);
+    struct checkpoint hostile = {.steps_done = 4, .evaluations = &row, .evaluation_count = 1};
+    write_at(3);
+    cr_assert(checkpoint_write(folder, key, &state, &hostile, &err), "%s", err.text);
+    expect_step(3);
+    cr_assert_not_null(strstr(notes, "step-4.ckpt\" has a split's name without an end"), "%s", notes);
+}
+
 Test(checkpoint, when_all_are_damaged_the_run_starts_from_step_0_and_says_so)
 {
     char path[256];
