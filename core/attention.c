@@ -37,16 +37,19 @@ static int64_t rows_of_block(int64_t first, int64_t T)
 static void probabilities_drop(const struct pass *pass, const struct block *block, const struct head *head, real *p,
                                int64_t first, int64_t rows, int64_t width)
 {
+    profile_at(pass->model->profile, PROFILE_DROPOUT, PROFILE_FORWARD, 0);
     kernels()->dropout(p, (size_t)pass->T, &block->attention_dropout, (uint64_t)pass->step,
                        head->first_row + (uint64_t)first, pass->model->drop_rate, (size_t)rows, (size_t)pass->T,
                        (size_t)width);
 }
 
 /* scores [rows, width] = q k^T / sqrt(D) */
-static void scores_make(const struct pass *pass, const struct head *head, int64_t first, int64_t rows, int64_t width)
+static void scores_make(const struct pass *pass, const struct head *head, int64_t first, int64_t rows, int64_t width,
+                        enum profile_direction direction)
 {
     const struct model_shape *s = &pass->model->shape;
     int64_t D = s->head_dim, ld = shape_qkv(s);
+    profile_at(pass->model->profile, PROFILE_SCORES, direction, product_flops(rows, width, D));
     gemm(GEMM_NT, rows, width, D, pass->model->attention_scale, head->q + first * ld, ld, head->k, ld, 0,
          pass->model->scratch.scores, pass->T);
 }
@@ -62,11 +65,13 @@ void attention_forward(const struct pass *pass, struct block *block)
             struct head head = head_at(pass, block, b, h);
             for (int64_t first = 0; first < T; first += ATTENTION_ROWS) {
                 int64_t rows = rows_of_block(first, T), width = first + rows;
-                scores_make(pass, &head, first, rows, width);
+                scores_make(pass, &head, first, rows, width, PROFILE_FORWARD);
+                profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_FORWARD, 0);
                 kernels()->softmax_causal(p, (size_t)T, head.lse + first, (size_t)rows, (size_t)first + 1,
                                           (size_t)width);
                 if (pass_drops(pass))
                     probabilities_drop(pass, block, &head, p, first, rows, width);
+                profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, product_flops(rows, D, width));
                 gemm(GEMM_NN, rows, D, width, 1, p, T, head.v, ld, 0, head.mix + first * shape_q(s), shape_q(s));
             }
         }
@@ -83,20 +88,24 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
     int64_t rows = rows_of_block(first, T), width = first + rows;
     real *p = scratch->scores, *used = p, *dp = scratch->dscores;
 
-    scores_make(pass, head, first, rows, width);
+    scores_make(pass, head, first, rows, width, PROFILE_BACKWARD);
+    profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
     kernels()->softmax_again(p, (size_t)T, head->lse + first, (size_t)rows, (size_t)first + 1, (size_t)width);
     if (pass_drops(pass)) {
         used = scratch->dropped;
         memcpy(used, p, (size_t)(rows * T) * sizeof(real));
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
+    profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * product_flops(width, D, rows));
     gemm(GEMM_TN, width, D, rows, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
     gemm(GEMM_NT, rows, width, D, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
     if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
+    profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
     kernels()->row_dots(scratch->dots, dmix + first * Q, (size_t)Q, head->mix + first * Q, (size_t)Q, (size_t)rows,
                         (size_t)D);
     kernels()->softmax_backward(dp, p, (size_t)T, scratch->dots, model->attention_scale, (size_t)rows, (size_t)width);
+    profile_at(model->profile, PROFILE_SCORES, PROFILE_BACKWARD, 2 * product_flops(rows, D, width));
     gemm(GEMM_NN, rows, D, width, 1, dp, T, head->k, ld, 0, dq + first * ld, ld);
     gemm(GEMM_TN, width, D, rows, 1, dp, T, head->q + first * ld, ld, 1, dk, ld);
 }
@@ -106,6 +115,7 @@ void attention_backward(const struct pass *pass, struct block *block)
     struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
     int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s), KV = shape_kv(s);
+    profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
     for (int64_t n = 0; n < pass->N; n++) /* keys and values are shared by the heads of a group: they add up */
         for (int64_t i = Q; i < ld; i++)
             model->scratch.dqkv[n * ld + i] = 0;

@@ -81,7 +81,9 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
     const struct model_shape *s = &model->shape;
     struct block *block = &model->blocks[index];
     const struct block_weights *weights = &model->weights.blocks[index];
+    profile_at(model->profile, PROFILE_QKV, PROFILE_FORWARD, product_flops(pass->N, shape_qkv(s), s->d_model));
     linear_forward(block->qkv, in, weights->qkv, weights->qkv_bias, pass->N, shape_qkv(s), s->d_model);
+    profile_at(model->profile, PROFILE_ROTATION, PROFILE_FORWARD, 0);
     if (weights->query_norm)
         qk_norm_forward(pass, block, weights);
     if (model->cosines)
@@ -93,6 +95,7 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
     else
         attention_forward(pass, block);
     pass_observe(pass, index, "attention.mix", block->mix, shape_q(s));
+    profile_at(model->profile, PROFILE_OUTPUT, PROFILE_FORWARD, product_flops(pass->N, s->d_model, shape_q(s)));
     linear_forward(model->scratch.branch_out, block->mix, weights->output, weights->output_bias, pass->N, s->d_model,
                    shape_q(s));
     pass_observe(pass, index, "attention", model->scratch.branch_out, s->d_model);
@@ -107,13 +110,16 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
     const struct block_weights *weights = &model->weights.blocks[index];
     struct block_weights *grads = &model->grads.blocks[index];
     struct scratch *scratch = &model->scratch;
+    profile_at(model->profile, PROFILE_OUTPUT, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, shape_q(s)));
     linear_backward(scratch->dmix, grads->output, grads->output_bias, dout, block->mix, weights->output, pass->N,
                     s->d_model, shape_q(s));
     attention_backward(pass, block);
+    profile_at(model->profile, PROFILE_ROTATION, PROFILE_BACKWARD, 0);
     if (model->cosines)
         qk_rotate(pass, scratch->dqkv, -1);
     if (weights->query_norm)
         qk_norm_backward(pass, block, weights, grads);
+    profile_at(model->profile, PROFILE_QKV, PROFILE_BACKWARD, 2 * product_flops(pass->N, shape_qkv(s), s->d_model));
     linear_backward(din, grads->qkv, grads->qkv_bias, scratch->dqkv, in, weights->qkv, pass->N, shape_qkv(s),
                     s->d_model);
 }
@@ -126,10 +132,13 @@ static void feed_forward_branch_forward(const struct pass *pass, int64_t index, 
     const struct block_weights *weights = &model->weights.blocks[index];
     real *out = model->scratch.branch_out;
     int64_t inner = s->ff_inputs * s->ff_hidden;
+    profile_at(model->profile, PROFILE_UP, PROFILE_FORWARD, product_flops(pass->N, inner, s->d_model));
     linear_forward(block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
     pass_observe(pass, index, s->ff_inputs == 2 ? "feed_forward.up_gate" : "feed_forward.up", block->up, inner);
+    profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_FORWARD, 0);
     model->activation->forward(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
     pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
+    profile_at(model->profile, PROFILE_DOWN, PROFILE_FORWARD, product_flops(pass->N, s->d_model, s->ff_hidden));
     linear_forward(out, block->act, weights->down, weights->down_bias, pass->N, s->d_model, s->ff_hidden);
     pass_drop(pass, &block->feed_forward_dropout, out);
     pass_observe(pass, index, "feed_forward", out, s->d_model);
@@ -149,9 +158,13 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
         pass_drop(pass, &block->feed_forward_dropout, scratch->dbranch);
         dout = scratch->dbranch;
     }
+    profile_at(model->profile, PROFILE_DOWN, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, s->ff_hidden));
     linear_backward(scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N, s->d_model,
                     s->ff_hidden);
+    profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_BACKWARD, 0);
     model->activation->backward(scratch->dup, scratch->dact, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
+    profile_at(model->profile, PROFILE_UP, PROFILE_BACKWARD,
+               2 * product_flops(pass->N, s->ff_inputs * s->ff_hidden, s->d_model));
     linear_backward(din, grads->up, grads->up_bias, scratch->dup, in, weights->up, pass->N, s->ff_inputs * s->ff_hidden,
                     s->d_model);
 }
@@ -176,13 +189,16 @@ static const real *residual_forward(const struct pass *pass, int64_t index, cons
     size_t N = (size_t)pass->N, C = (size_t)model->shape.d_model;
     bool pre = model->norm_first;
     if (pre) {
+        profile_at(model->profile, PROFILE_NORM, PROFILE_FORWARD, 0);
         model->norm->forward(branch->normed, branch->mean, branch->rstd, x, norm->weight, norm->bias,
                              (real)model->shape.norm_epsilon, N, C);
         pass_observe(pass, index, kind->norm_name, branch->normed, (int64_t)C);
     }
     kind->forward(pass, index, pre ? branch->normed : x);
+    profile_at(model->profile, PROFILE_RESIDUAL, PROFILE_FORWARD, 0);
     kernels()->add(branch->sum, x, model->scratch.branch_out, N * C);
     if (!pre) {
+        profile_at(model->profile, PROFILE_NORM, PROFILE_FORWARD, 0);
         model->norm->forward(branch->normed, branch->mean, branch->rstd, branch->sum, norm->weight, norm->bias,
                              (real)model->shape.norm_epsilon, N, C);
         pass_observe(pass, index, kind->norm_name, branch->normed, (int64_t)C);
@@ -198,10 +214,12 @@ static void residual_backward(const struct pass *pass, int64_t index, const stru
     size_t N = (size_t)pass->N, C = (size_t)model->shape.d_model;
     real *din = model->scratch.dnormed;
     bool pre = model->norm_first;
+    profile_at(model->profile, PROFILE_NORM, PROFILE_BACKWARD, 0);
     if (!pre)
         model->norm->backward(dx, false, dnorm->weight, dnorm->bias, dx, branch->sum, norm->weight, branch->mean,
                               branch->rstd, N, C);
     kind->backward(pass, index, pre ? branch->normed : x, din, dx);
+    profile_at(model->profile, pre ? PROFILE_NORM : PROFILE_RESIDUAL, PROFILE_BACKWARD, 0);
     if (pre)
         model->norm->backward(dx, true, dnorm->weight, dnorm->bias, din, x, norm->weight, branch->mean, branch->rstd, N,
                               C);

@@ -17,6 +17,7 @@ static const real *head_input(const struct pass *pass, int64_t depth, int64_t fi
     const real *final = model->final + first * C;
     if (depth == 1)
         return final;
+    profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, product_flops(rows, C, C));
     gemm(GEMM_NT, rows, C, C, 1, final, C, model->weights.adapters[depth - 2], C, 0, model->scratch.adapted, C);
     return model->scratch.adapted;
 }
@@ -35,6 +36,7 @@ static const real *head_chunk(const struct pass *pass, int64_t depth, const int3
     for (int64_t i = 0; i < rows; i++)
         model->scratch.targets[i] = target_at(targets, pass->T, first + i, depth);
     const real *in = head_input(pass, depth, first, rows);
+    profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, product_flops(rows, V, C));
     gemm(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, V);
     return in;
 }
@@ -64,13 +66,16 @@ static double head_depth_gradient(const struct pass *pass, int64_t depth, const 
     for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
         int64_t rows = head_rows(pass, first);
         const real *in = head_chunk(pass, depth, targets, first, rows);
+        profile_at(model->profile, PROFILE_LOSS, PROFILE_FORWARD, 0);
         nats +=
             kernels()->cross_entropy(scratch->logits, scratch->targets, true, (real)weight, (size_t)rows, (size_t)V);
+        profile_at(model->profile, PROFILE_HEAD, PROFILE_BACKWARD, 2 * product_flops(rows, V, C));
         gemm(GEMM_TN, V, C, rows, 1, scratch->logits, V, in, C, 1, model->grads.head, C);
         if (depth == 1) {
             gemm(GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0, dx + first * C, C);
         } else {
             gemm(GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0, scratch->dadapted, C);
+            profile_at(model->profile, PROFILE_HEAD, PROFILE_BACKWARD, 2 * product_flops(rows, C, C));
             gemm(GEMM_TN, C, C, rows, 1, scratch->dadapted, C, model->final + first * C, C, 1,
                  model->grads.adapters[depth - 2], C);
             gemm(GEMM_NN, rows, C, C, 1, scratch->dadapted, C, model->weights.adapters[depth - 2], C, 1, dx + first * C,

@@ -316,6 +316,11 @@ void model_observe(struct model *model, model_observer *observer, void *context)
     model->observer_context = context;
 }
 
+void model_profile(struct model *model, struct profile *profile)
+{
+    model->profile = profile;
+}
+
 /* ---- costs ---- */
 
 double model_flops_per_token(const struct model_config *config, int64_t vocab_size)

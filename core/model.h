@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/knob.h"
+#include "core/profile.h"
 #include "core/real.h"
 #include "core/tensor.h"
 
@@ -49,6 +50,9 @@ void model_set_frequencies(struct model *model, const double *frequencies);
 
 /* NULL removes it. */
 void model_observe(struct model *model, model_observer *observer, void *context);
+
+/* Counts the time of operations from now on (profile.h); NULL ends it. */
+void model_profile(struct model *model, struct profile *profile);
 
 /* inputs, targets [B, T]; target -1 is ignored. Sets the gradients to those of the loss (mean over targets, mean over
  * depths) with dropout of update `step`, and returns the loss in nats. */

@@ -13,6 +13,7 @@
 
 #include "core/kernels.h"
 #include "core/model.h"
+#include "core/profile.h"
 #include "core/workspace.h"
 
 enum { ATTENTION_ROWS = 64, HEAD_ROWS = 256 }; /* rows of one block of scores, of logits */
@@ -85,6 +86,7 @@ struct model {
     struct scratch scratch;
     model_observer *observer;
     void *observer_context;
+    struct profile *profile; /* NULL: nobody wants to know */
 };
 
 /* Keys and values of the positions so far, for a pass that continues a sequence (decoder.h). */

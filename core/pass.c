@@ -13,9 +13,11 @@ bool pass_drops(const struct pass *pass)
 void pass_drop(const struct pass *pass, const struct random_stream *stream, real *x)
 {
     size_t C = (size_t)pass->model->shape.d_model;
-    if (pass_drops(pass))
-        kernels()->dropout(x, C, stream, (uint64_t)pass->step, (uint64_t)(pass->first_sequence * pass->T),
-                           pass->model->drop_rate, (size_t)pass->N, C, C);
+    if (!pass_drops(pass))
+        return;
+    profile_at(pass->model->profile, PROFILE_DROPOUT, PROFILE_FORWARD, 0);
+    kernels()->dropout(x, C, stream, (uint64_t)pass->step, (uint64_t)(pass->first_sequence * pass->T),
+                       pass->model->drop_rate, (size_t)pass->N, C, C);
 }
 
 void pass_observe(const struct pass *pass, int64_t block, const char *name, const real *x, int64_t columns)
@@ -37,6 +39,7 @@ static void embedding_forward(const struct pass *pass, const int32_t *inputs)
 {
     struct model *model = pass->model;
     int64_t C = model->shape.d_model;
+    profile_at(model->profile, PROFILE_EMBEDDING, PROFILE_FORWARD, 0);
     const real *positions = model->sinusoids ? model->sinusoids : model->weights.position_embedding;
     for (int64_t n = 0; n < pass->N; n++) {
         real *x = model->embedded + n * C;
@@ -55,6 +58,7 @@ static void embedding_backward(const struct pass *pass, const int32_t *inputs, r
     struct model *model = pass->model;
     int64_t C = model->shape.d_model;
     pass_drop(pass, &model->embedding_dropout, dx);
+    profile_at(model->profile, PROFILE_EMBEDDING, PROFILE_BACKWARD, 0);
     for (int64_t n = 0; n < pass->N; n++) {
         real *token = model->grads.token_embedding + inputs[n] * C;
         kernels()->add(token, token, dx + n * C, (size_t)C);
@@ -83,6 +87,7 @@ void pass_forward(const struct pass *pass, const int32_t *inputs)
     const real *x = model->embedded;
     for (int64_t i = 0; i < model->shape.n_layers; i++)
         x = block_forward(pass, i, x);
+    profile_at(model->profile, PROFILE_NORM, PROFILE_FORWARD, 0);
     model->norm->forward(model->final, model->final_mean, model->final_rstd, x, norm->weight, norm->bias,
                          (real)model->shape.norm_epsilon, (size_t)pass->N, (size_t)model->shape.d_model);
     pass_observe(pass, -1, "final_norm", model->final, model->shape.d_model);
@@ -96,6 +101,7 @@ static double pass_backward(const struct pass *pass, const int32_t *inputs, cons
     int64_t L = model->shape.n_layers;
     real *dx = model->scratch.dx;
     double loss = head_loss_gradient(pass, targets, counts, dx);
+    profile_at(model->profile, PROFILE_NORM, PROFILE_BACKWARD, 0);
     model->norm->backward(dx, false, dnorm->weight, dnorm->bias, dx, block_output(model, L - 1), norm->weight,
                           model->final_mean, model->final_rstd, (size_t)pass->N, (size_t)model->shape.d_model);
     for (int64_t i = L - 1; i >= 0; i--)
@@ -120,6 +126,7 @@ double model_loss_gradient(struct model *model, const int32_t *inputs, const int
     for (int64_t depth = 1; depth <= model->shape.mtp_depth; depth++)
         for (int64_t n = 0; n < B * T; n++)
             counts[depth - 1] += target_at(targets, T, n, depth) >= 0;
+    profile_at(model->profile, PROFILE_GRADIENT_ZERO, PROFILE_FORWARD, 0);
     memset(model->gradients, 0, model->table->total * sizeof(real));
     double loss = 0;
     for (int64_t first = 0; first < B;) {

@@ -22,6 +22,7 @@ struct trainer {
     int64_t steps_done;
     int64_t sequences; /* of the two buffers below */
     int32_t *inputs, *targets;
+    struct profile *profile;
 };
 
 static int64_t pass_sequences(const struct config *config)
@@ -127,10 +128,13 @@ bool trainer_step(struct trainer *trainer, struct step_record *record)
 {
     const struct config *config = &trainer->config;
     int64_t T = config->model.context_length, step = trainer->steps_done;
+    profile_at(trainer->profile, PROFILE_BATCH, PROFILE_FORWARD, 0);
     batch_draw(trainer);
     double loss = model_loss_gradient(trainer->model, trainer->inputs, trainer->targets, trainer->sequences, T, step);
     const real *gradients = model_gradients(trainer->model);
+    profile_at(trainer->profile, PROFILE_GRADIENT_NORM, PROFILE_FORWARD, 0);
     double grad_norm = optimizer_grad_norm(gradients, model_tensors(trainer->model)->total);
+    profile_at(trainer->profile, PROFILE_BATCH, PROFILE_FORWARD, 0);
     *record = (struct step_record){
         .step = step,
         .tokens = (step + 1) * trainer->sequences * T,
@@ -141,9 +145,11 @@ bool trainer_step(struct trainer *trainer, struct step_record *record)
     };
     if (!isfinite(loss) || !isfinite(grad_norm))
         return false;
+    profile_at(trainer->profile, PROFILE_ADAMW, PROFILE_FORWARD, 0);
     optimizer_step(trainer->optimizer, model_parameters(trainer->model), gradients, grad_norm, record->learning_rate,
                    step);
     trainer->steps_done++;
+    profile_at(trainer->profile, PROFILE_OTHER, PROFILE_FORWARD, 0);
     return true;
 }
 
@@ -176,6 +182,12 @@ bool trainer_evaluation_due(const struct config *config, int64_t steps_done, int
     bool last = steps_done == config->training.steps;
     *limit = last ? config->evaluation.final_blocks : config->evaluation.blocks;
     return last || steps_done % config->evaluation.interval == 0;
+}
+
+void trainer_profile(struct trainer *trainer, struct profile *profile)
+{
+    trainer->profile = profile;
+    model_profile(trainer->model, profile);
 }
 
 int64_t trainer_steps_done(const struct trainer *trainer)

@@ -63,6 +63,9 @@ void trainer_evaluate(struct trainer *trainer, const struct token_stream *stream
  * or final_blocks. */
 bool trainer_evaluation_due(const struct config *config, int64_t steps_done, int64_t *limit);
 
+/* Counts the time of a step's operations from now on (profile.h); NULL ends it. */
+void trainer_profile(struct trainer *trainer, struct profile *profile);
+
 int64_t trainer_steps_done(const struct trainer *trainer);
 struct model *trainer_model(struct trainer *trainer);
 

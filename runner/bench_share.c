@@ -1,0 +1,87 @@
+/* Training steps against sgemm. */
+#include "runner/bench_share.h"
+
+#include <math.h>
+
+#include "core/cpu.h"
+#include "core/memory.h"
+
+double bench_share_believe(double value)
+{
+    return value > 1 ? NAN : value;
+}
+
+void bench_share_measure(const struct bench_case *row, size_t rounds, struct bench_share *share)
+{
+    enum { STEPS = 2 };
+    struct config config = bench_case_config(row);
+    struct bench_model model;
+    double *rates = memory_alloc(rounds, sizeof *rates), *seconds = memory_alloc(rounds, sizeof *seconds);
+    bench_model_init(&model, &config, row->vocab_size);
+    bench_model_step(&model);
+    bench_model_sgemm(&model);
+    for (size_t round = 0; round < rounds; round++) {
+        rates[round] = bench_model_sgemm(&model);
+        for (int i = 0; i < STEPS; i++)
+            seconds[round] += bench_model_step(&model) / STEPS;
+    }
+    *share = (struct bench_share){.measured = true,
+                                  .flops_per_step = model.flops_per_step,
+                                  .tokens_per_step = model.tokens_per_step,
+                                  .sgemm_rate = bench_median(rates, rounds),
+                                  .step_seconds = bench_median(seconds, rounds)};
+    share->share = bench_share_believe(share->flops_per_step / share->step_seconds / share->sgemm_rate);
+    bench_model_release(&model);
+    memory_free(rates);
+    memory_free(seconds);
+}
+
+static const char *precision_name(void)
+{
+    return sizeof(real) == 4 ? "fp32" : "fp64";
+}
+
+json_t *bench_shares_json(const struct bench_share *shares)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < BENCH_CASES; i++) {
+        const struct bench_share *m = &shares[i];
+        bool good = isfinite(m->share);
+        if (!m->measured)
+            continue;
+        json_t *row = json_object();
+        json_put(row, "name", json_from_text(bench_cases[i].name));
+        json_put(row, "precision", json_from_text(precision_name()));
+        json_put(row, "seconds_per_step", json_from_double(good ? m->step_seconds : NAN));
+        json_put(row, "tokens_per_second", json_from_double(good ? m->tokens_per_step / m->step_seconds : NAN));
+        json_put(row, "gflops", json_from_double(good ? m->flops_per_step / m->step_seconds * 1e-9 : NAN));
+        json_put(row, "share_of_sgemm", json_from_double(m->share));
+        json_put(row, "gflop_per_step", json_from_double(m->flops_per_step * 1e-9));
+        json_put(row, "sgemm_gflops", json_from_double(m->sgemm_rate * 1e-9));
+        json_push(list, row);
+    }
+    return list;
+}
+
+void bench_shares_print(const struct bench_share *shares, FILE *out)
+{
+    fprintf(out, "%s, kernels %s, OpenBLAS %s, one thread\n\n", cpu_model_name(), cpu_level(), blas_core_name());
+    fprintf(out, "%-12s %9s %11s %10s %9s %9s %15s %9s\n", "case", "precision", "GFLOP/step", "ms/step", "tokens/s",
+            "GFLOP/s", "sgemm GFLOP/s", "of sgemm");
+    for (size_t i = 0; i < BENCH_CASES; i++) {
+        const struct bench_share *m = &shares[i];
+        if (!m->measured)
+            continue;
+        fprintf(out, "%-12s %9s %11.2f ", bench_cases[i].name, precision_name(), m->flops_per_step * 1e-9);
+        if (isfinite(m->share))
+            fprintf(out, "%10.2f %9.0f %9.1f ", m->step_seconds * 1e3, m->tokens_per_step / m->step_seconds,
+                    m->flops_per_step / m->step_seconds * 1e-9);
+        else
+            fprintf(out, "%10s %9s %9s ", "-", "-", "-");
+        fprintf(out, "%15.1f ", m->sgemm_rate * 1e-9);
+        if (isfinite(m->share))
+            fprintf(out, "%8.1f%%\n", m->share * 100);
+        else
+            fprintf(out, "%9s\n", "-");
+    }
+}
