@@ -364,11 +364,6 @@ static bool reader_check(sqlite3 *db, const char *path, struct error *err)
         return false;
     if (version == 0)
         return error_set(err, "the database '%s' is empty: `runner run FILE` fills it", path);
-    if (version < schema_version)
-        return error_set(err,
-                         "the database '%s' has schema version %zu and this runner needs %zu: any `runner run` brings "
-                         "it up to date",
-                         path, version, schema_version);
     return sql_script(db, "pragma query_only = on", err);
 }
 
@@ -433,11 +428,6 @@ static sqlite3 *reader_open(const char *path, reader_checks *check, struct error
     return immutable_open(path, check, err);
 }
 
-sqlite3 *database_open_reader(const char *path, struct error *err)
-{
-    return reader_open(path, reader_check, err);
-}
-
 /* A copy in a temporary file, brought up to date. Closes db. */
 static sqlite3 *source_migrate(sqlite3 *db, const char *path, struct error *err)
 {
@@ -460,15 +450,26 @@ static sqlite3 *source_migrate(sqlite3 *db, const char *path, struct error *err)
     return NULL;
 }
 
-sqlite3 *database_open_source(const char *path, bool still, struct error *err)
+/* Takes db, which may be NULL. */
+static sqlite3 *up_to_date(sqlite3 *db, const char *path, struct error *err)
 {
     size_t version = 0;
-    sqlite3 *db = still ? immutable_open(path, source_check, err) : reader_open(path, source_check, err);
     if (db && !schema_check(db, schema_version, &version, err)) {
         sqlite3_close(db);
         return NULL;
     }
     return db && version < schema_version ? source_migrate(db, path, err) : db;
+}
+
+sqlite3 *database_open_reader(const char *path, struct error *err)
+{
+    return up_to_date(reader_open(path, reader_check, err), path, err);
+}
+
+sqlite3 *database_open_source(const char *path, bool still, struct error *err)
+{
+    return up_to_date(still ? immutable_open(path, source_check, err) : reader_open(path, source_check, err), path,
+                      err);
 }
 
 /* ---- states ---- */

@@ -54,7 +54,7 @@ bool database_close(struct database *database, struct error *err);
 sqlite3 *database_handle(struct database *database);
 
 /* Read only; works beside a writer and on read-only media. A file that does not exist is an error that names it and
- * says how one is made. Close with sqlite3_close(). */
+ * says how one is made; an older one is read from a temporary copy brought up to date. Close with sqlite3_close(). */
 sqlite3 *database_open_reader(const char *path, struct error *err);
 
 /* Read only, to be merged into another: an older one is brought up to date in a temporary copy, a damaged one (cut, a

@@ -175,6 +175,7 @@ static bool streams_write(const struct preparation *preparation, const char *pat
         streams[i] = (struct token_stream){builders[i].tokens, builders[i].bytes, builders[i].count};
     header->image_size = image_size;
     header->overlap = corpus_split_overlap(&preparation->split);
+    header->floor = header->unknown ? 0 : corpus_split_floor(&preparation->split);
     memcpy(header->corpus_hash, preparation->corpus_hash, sizeof header->corpus_hash);
     hash_bytes(image, image_size, header->tokenizer_hash);
     bool good = token_file_write(path, header, image, streams, err);
@@ -229,6 +230,7 @@ static bool dataset_fill(const struct token_file_header *header, int64_t context
     dataset->tokenizer_image_size = header->image_size;
     dataset->train_bytes = header->train_bytes;
     dataset->validation_bytes = header->validation_bytes;
+    dataset->floor = header->floor;
     for (size_t i = 0; i < header->stream_count; i++) {
         const struct token_file_stream *stream = &header->streams[i];
         struct token_stream tokens = {(const int32_t *)(const void *)(base + stream->tokens_offset),
@@ -295,6 +297,12 @@ static void dataset_notes(const struct preparation *preparation, const struct da
                      "%.0f %% of the validation text occurs in the training text too (stretches of 64 bytes or "
                      "more): its loss says little about unseen text",
                      floor(header->overlap * 100));
+    if (header->floor > 0)
+        prepare_note(
+            preparation,
+            "the letters of this text say nothing about each other: no model can get below %.3f bits per byte, "
+            "and `runner table` marks one that does",
+            header->floor);
     for (size_t i = 2; i < header->stream_count; i++)
         if (header->streams[i].count <= (uint64_t)context_length)
             prepare_note(preparation,

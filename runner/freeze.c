@@ -130,11 +130,11 @@ static bool run_write(const struct freeze *f, const struct run *run, struct erro
         return true;
     return sql_run(f->db,
                    "insert into run (key, seed, state, steps, tokens_per_step, parameters, flops_per_token, tokenizer, "
-                   "corpus_hash, config, created_at) values (?, ?, 'queued', ?, ?, ?, ?, "
-                   "(select id from tokenizer where hash = ?), ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))",
-                   "tiiiidttt", err, run->key, run->seed, config->training.steps,
+                   "corpus_hash, floor, config, created_at) values (?, ?, 'queued', ?, ?, ?, ?, "
+                   "(select id from tokenizer where hash = ?), ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))",
+                   "tiiiidttdt", err, run->key, run->seed, config->training.steps,
                    config->training.batch_size * config->model.context_length, run->parameters, run->flops_per_token,
-                   dataset->tokenizer_hash, dataset->corpus_hash, run->config_json) &&
+                   dataset->tokenizer_hash, dataset->corpus_hash, dataset->floor, run->config_json) &&
            settings_write(f, run, sqlite3_last_insert_rowid(f->db), err);
 }
 

@@ -276,6 +276,18 @@ static bool rows_read(sqlite3 *db, int64_t experiment, struct loss_table *table,
     return ok;
 }
 
+static bool leaks_mark(sqlite3 *db, int64_t experiment, struct loss_table *table, struct error *err)
+{
+    sqlite3_stmt *s = sql_prepare(db, query_text(QUERY_LEAKS), "i", err, experiment);
+    bool more, ok = s != NULL;
+    while (ok && (ok = sql_step(s, &more, err)) && more)
+        for (size_t r = 0; r < table->row_count; r++)
+            if (table->rows[r].id == sqlite3_column_int64(s, 0))
+                table->rows[r].marks |= 1u << MARK_LEAK;
+    sqlite3_finalize(s);
+    return ok;
+}
+
 struct loss_table *loss_table_read(sqlite3 *db, int64_t experiment, const char *metric, const char *split,
                                    struct error *err)
 {
@@ -291,7 +303,8 @@ struct loss_table *loss_table_read(sqlite3 *db, int64_t experiment, const char *
         table->alpha = sqlite3_column_double(s, 2);
     }
     sqlite3_finalize(s);
-    ok = ok && rows_read(db, experiment, table, err) && untrained_mark(db, experiment, table, err);
+    ok = ok && rows_read(db, experiment, table, err) && untrained_mark(db, experiment, table, err) &&
+         leaks_mark(db, experiment, table, err);
     if (!ok) {
         loss_table_free(table);
         return NULL;

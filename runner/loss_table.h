@@ -25,6 +25,7 @@ enum loss_mark {
     MARK_PRECISION,
     MARK_CPU_CHANGED, /* a run went on with another processor or other kernels than it began with */
     MARK_UNTRAINED,   /* a run of it did not train: untrained.h */
+    MARK_LEAK,        /* a run of it lost less than its text permits: corpus_split_floor() */
     MARK_COUNT,
 };
 

@@ -18,6 +18,8 @@ static const char *const mark_texts[MARK_COUNT] = {
     [MARK_KERNELS] = "a run and the baseline's run of the same seed were trained with different processors or kernels",
     [MARK_PRECISION] = "another number format than the baseline's",
     [MARK_CPU_CHANGED] = "a run of it changed its processor or kernels on the way: its last bits depend on where",
+    [MARK_LEAK] = "a run of it is below what any model could get on its text, whose letters say nothing about each "
+                  "other: it saw what it was to predict",
     [MARK_UNTRAINED] = ("a run of it did not train: it ends no lower than an untrained model, or above where the best "
                         "variant was after a quarter of training and since then fell less than a quarter as far"),
 };
@@ -350,8 +352,8 @@ static void write_wide(const struct loss_table *t, enum table_format format, FIL
 
 /* ---- programs ---- */
 
-static const char *const mark_names[MARK_COUNT] = {"parameters", "tokens",    "tokenizer",   "host",
-                                                   "kernels",    "precision", "cpu_changed", "untrained"};
+static const char *const mark_names[MARK_COUNT] = {"parameters", "tokens",      "tokenizer", "host", "kernels",
+                                                   "precision",  "cpu_changed", "untrained", "leak"};
 
 /* The columns of the JSON contract; CSV has a few more at its end. */
 static struct table *data_table(const struct loss_table *t, bool more)

@@ -177,7 +177,8 @@ static const char *const run_columns[] = {"key",
                                           "precision",
                                           "git_commit",
                                           "version",
-                                          "earlier_cpus"};
+                                          "earlier_cpus",
+                                          "floor"};
 enum { RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
 
 /* The run's row as the source has it, curve aside. */

@@ -51,6 +51,17 @@ static const struct loss_row *baseline_of(const struct loss_table *t)
     return NULL;
 }
 
+/* Verdicts are worth nothing where a model saw what it was to predict. */
+static void leaks_put(const struct loss_table *t, FILE *out)
+{
+    size_t done = 0;
+    for (size_t r = 0; r < t->row_count; r++)
+        if (t->rows[r].marks & 1u << MARK_LEAK) {
+            fputs(done++ ? ", " : "; not to be believed, since it is below what its text permits: ", out);
+            name_put(&t->rows[r], false, out);
+        }
+}
+
 static void answer_put(const struct loss_table *t, FILE *out)
 {
     const struct loss_row *baseline = baseline_of(t);
@@ -82,6 +93,7 @@ static void answer_put(const struct loss_table *t, FILE *out)
                          clauses, out);
     clause_put(t, "n/a", "cannot be judged, for want of two finished pairs of seeds",
                "cannot be judged, for want of two finished pairs of seeds", clauses, out);
+    leaks_put(t, out);
     if (finished < planned)
         fprintf(out, " (%" PRId64 " of %" PRId64 " runs have a final value)", finished, planned);
     fputc('.', out);

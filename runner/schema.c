@@ -100,6 +100,8 @@ const char *const schema_migrations[] = {
     ") strict;\n",
     /* Processors that trained earlier steps of the run: "step: cpu, kernels, blas" a line. */
     "alter table run add column earlier_cpus text not null default '';\n",
+    /* Bits per byte that no model gets below on its validation text; 0 = not known. */
+    "alter table run add column floor real not null default 0;\n",
 };
 const size_t schema_version = sizeof schema_migrations / sizeof schema_migrations[0];
 

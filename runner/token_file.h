@@ -17,7 +17,7 @@
 #include "runner/hash.h"
 
 /* Raise it when the layout, the split or a tokenizer's rules change: older files are then not found any more. */
-enum { TOKEN_FILE_VERSION = 2, TOKEN_FILE_STREAMS = DATASET_SPLITS + 1 };
+enum { TOKEN_FILE_VERSION = 3, TOKEN_FILE_STREAMS = DATASET_SPLITS + 1 };
 
 struct token_file_header {
     char magic[8];
@@ -27,6 +27,7 @@ struct token_file_header {
     uint64_t body_sum; /* of all after the header */
     uint64_t unknown;  /* characters the tokenizer had no token for */
     double overlap;    /* corpus_split_overlap() */
+    double floor;      /* corpus_split_floor(); 0 with unknown characters, which cost less than their bytes */
     uint64_t stream_count;
     struct token_file_stream {
         char name[64]; /* "train", "validation", then kinds in alphabetical order */

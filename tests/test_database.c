@@ -720,7 +720,7 @@ Test(database, files_that_are_not_ours_are_refused_and_left_alone)
     other_database(&f, path, "pragma application_id = 42; create table t (x)");
     refused(path, "another program (application id 42)");
     other_database(&f, path, "pragma application_id = 1920298610; pragma user_version = 99; create table t (x)");
-    refused(path, "schema version 99 and this runner knows versions 1 to 2");
+    refused(path, "schema version 99 and this runner knows versions 1 to ");
     refused(f.folder, "is a folder: expected a database file");
     snprintf(path, sizeof path, "%s/results.db/x.db", f.folder);
     refused(path, "");
@@ -784,6 +784,17 @@ Test(database, a_full_disk_is_told_and_nothing_is_lost_once_there_is_room)
 
 /* ---- versions ---- */
 
+enum { MIGRATIONS_MOST = 16 };
+
+/* Those there are and one more. Returns their number. */
+static size_t migrations_with(const char *next, const char *newer[MIGRATIONS_MOST])
+{
+    cr_assert_lt(schema_version, MIGRATIONS_MOST);
+    memcpy(newer, schema_migrations, schema_version * sizeof *newer);
+    newer[schema_version] = next;
+    return schema_version + 1;
+}
+
 Test(database, an_older_database_is_migrated_and_gets_new_views)
 {
     struct fixture f;
@@ -792,15 +803,46 @@ Test(database, an_older_database_is_migrated_and_gets_new_views)
     struct sweep *sweep = sweep_small("quick", "a");
     freeze(f.db, sweep);
     sqlite3 *db = database_handle(f.db);
-    const char *const newer[] = {schema_migrations[0], schema_migrations[1], "alter table run add column colour text;"};
+    const char *newer[MIGRATIONS_MOST];
+    char text[80];
+    size_t next = migrations_with("alter table run add column colour text;", newer);
     cr_assert(sql_script(db, "drop view losses; create view runs_old as select 1", &err));
-    cr_assert(sql_begin(db, 1, &err) && sql_end(db, schema_update(db, newer, 3, &err), NULL, &err), "%s", err.text);
-    ROWS(db, "pragma user_version", "3\n");
+    cr_assert(sql_begin(db, 1, &err) && sql_end(db, schema_update(db, newer, next, &err), NULL, &err), "%s", err.text);
+    snprintf(text, sizeof text, "%zu\n", next);
+    ROWS(db, "pragma user_version", text);
     ROWS(db, "select count(*), count(colour) from run", "6|0\n");
     ROWS(db, "select group_concat(name, ' ') from (select name from sqlite_schema where type = 'view' order by 1)",
          "comparisons curves experiments knobs losses run_config runs variants\n");
     fixture_close(&f);
-    refused(f.path, "schema version 3 and this runner knows versions 1 to 2");
+    snprintf(text, sizeof text, "schema version %zu and this runner knows versions 1 to %zu", next, schema_version);
+    refused(f.path, text);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+/* As the first version left it: read as if it were of today, and left as it is. */
+Test(database, readers_read_an_older_database_and_leave_it_as_it_is)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_small("quick", "a");
+    freeze(f.db, sweep);
+    run_through(f.db, sweep->runs[0].key, 2.5, RUN_FINISHED);
+    cr_assert(database_flush(f.db, 1, &err));
+    cr_assert(sql_script(database_handle(f.db),
+                         "drop view runs; alter table run drop column floor; alter table run drop column earlier_cpus; "
+                         "pragma user_version = 1",
+                         &err),
+              "%s", err.text);
+    fixture_close(&f);
+    sqlite3 *reader = database_open_reader(f.path, &err), *plain;
+    cr_assert(reader, "%s", err.text);
+    ROWS(reader, "select count(*), sum(state = 'finished') from runs", "6|1\n");
+    sqlite3_close(reader);
+    cr_assert_eq(sqlite3_open_v2(f.path, &plain, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    ROWS(plain, "pragma user_version", "1\n");
+    sqlite3_close(plain);
     sweep_release(sweep);
     fixture_remove(&f);
 }
@@ -811,12 +853,15 @@ Test(database, a_migration_that_fails_changes_nothing)
     fixture_open(&f);
     struct error err;
     sqlite3 *db = database_handle(f.db);
-    const char *const newer[] = {schema_migrations[0], schema_migrations[1],
-                                 "create table extra (x); alter table none add column y;"};
+    const char *newer[MIGRATIONS_MOST];
+    char text[32];
+    size_t next = migrations_with("create table extra (x); alter table none add column y;", newer);
     cr_assert(sql_begin(db, 1, &err));
-    cr_assert_not(sql_end(db, schema_update(db, newer, 3, &err), NULL, &err));
-    cr_assert(strstr(err.text, "schema version 3"), "%s", err.text);
-    ROWS(db, "pragma user_version", "2\n");
+    cr_assert_not(sql_end(db, schema_update(db, newer, next, &err), NULL, &err));
+    snprintf(text, sizeof text, "schema version %zu", next);
+    cr_assert(strstr(err.text, text), "%s", err.text);
+    snprintf(text, sizeof text, "%zu\n", schema_version);
+    ROWS(db, "pragma user_version", text);
     ROWS(db, "select count(*) from sqlite_schema where name = 'extra'", "0\n");
     fixture_remove(&f);
 }

@@ -214,6 +214,30 @@ Test(loss_table, runs_that_did_not_train_are_found)
         cr_assert_eq(runs[i].untrained, want[i], "run %zu", i);
 }
 
+/* Of 4,096 bytes a thirty-second of the floor is what chance may give: 4.7 * (1 - 1 / 32) = 4.553. */
+Test(loss_table, a_run_below_what_its_text_permits_is_marked)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    static const char *const labels[] = {"baseline", "rmsnorm", "swiglu"};
+    struct sweep *sweep = sweep_make("quick", labels, 3, three_seeds, 2, "a");
+    sweep->datasets->floor = 4.7;
+    freeze(f.db, sweep);
+    const double bits[] = {4.71, 4.70, 4.56, 4.70, 4.70, 4.54};
+    for (size_t r = 0; r < 6; r++)
+        run_through(f.db, sweep->runs[r].key, bits[r], RUN_FINISHED);
+    const char *text = table_of(&f, "quick", NULL, NULL, TABLE_TEXT);
+    cr_assert(strstr(text, "swiglu [2]") && strstr(text, "[2] a run of it is below what any model could get"), "%s",
+              text);
+    cr_assert(strstr(text, "\nbaseline  ") && !strstr(text, "rmsnorm [2]"), "%s", text);
+    cr_assert(sql_script(database_handle(f.db), "update run set floor = 0", &err));
+    text = table_of(&f, "quick", NULL, NULL, TABLE_TEXT);
+    cr_assert_not(strstr(text, "below what"), "%s", text);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
 Test(loss_table, json_is_that_of_the_contract)
 {
     struct fixture f;

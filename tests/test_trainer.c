@@ -217,6 +217,41 @@ Test(trainer, every_knob_changes_something)
         }
 }
 
+/* ---- letters that say nothing about each other ---- */
+
+enum { LETTERS = 26, LETTER_COUNT = 6000 };
+static int32_t letters[2 * LETTER_COUNT]; /* to train on, to validate on */
+static uint32_t letter_bytes[LETTER_COUNT];
+
+/* A model that sees none of what it predicts has an expected loss of ln 26 + d for some d >= 0, with a deviation of
+ * about sqrt(2 d / n) over n tokens: four of them reach furthest below ln 26 at d = 8 / n, by 8 / n. */
+static void assert_above_entropy(const char *settings)
+{
+    struct config config = config_of(base, settings);
+    struct token_stream train = {letters, letter_bytes, LETTER_COUNT};
+    struct token_stream validation = {letters + LETTER_COUNT, letter_bytes, LETTER_COUNT};
+    struct evaluation_record record;
+    struct error err;
+    config.training.steps = 150;
+    struct trainer *trainer = trainer_create(&config, 3, LETTERS, &train, &err);
+    cr_assert_not_null(trainer, "'%s': %s", settings, err.text);
+    while (trainer_steps_done(trainer) < config.training.steps)
+        step_once(trainer);
+    trainer_evaluate(trainer, &validation, 0, &record);
+    cr_expect(record.loss >= log(LETTERS) - 8.0 / (double)record.tokens, "'%s': %.4f", settings, record.loss);
+    cr_expect(record.loss < log(LETTERS) + 0.5, "'%s' did not learn how frequent letters are: %.4f", settings,
+              record.loss);
+    trainer_free(trainer);
+}
+
+Test(trainer, no_variant_gets_below_the_entropy_of_random_letters)
+{
+    fill_tokens("letters", letters, 2 * LETTER_COUNT, LETTERS);
+    for (size_t i = 0; i < LETTER_COUNT; i++)
+        letter_bytes[i] = 1;
+    each_variant("model", assert_above_entropy);
+}
+
 /* ---- evaluation ---- */
 
 Test(trainer, evaluation_knows_no_dropout)
