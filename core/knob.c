@@ -324,6 +324,16 @@ struct model_shape model_shape_of(const struct model_config *model, int64_t voca
     return shape;
 }
 
+double rotation_speed(const struct model_config *model, int64_t pair, int64_t D)
+{
+    return 1 / (model->rope_scale * pow(model->rope_base, (double)(2 * pair) / (double)D));
+}
+
+bool rotation_speed_fits(double speed)
+{
+    return isfinite(speed * INT32_MAX);
+}
+
 /* ---- combinations ---- */
 
 enum { BPE_SMALLEST = 256 + 3 };
@@ -348,6 +358,23 @@ static void check_fail(struct checker *checker, const char *name, const char *fo
     checker->report(checker->context, knob_find(name), text);
 }
 
+/* The fastest pair is the first, and of a base below 1 the last. */
+static void check_rotation(struct checker *checker, const struct model_config *m)
+{
+    int64_t D = model_shape_of(m, 1).head_dim;
+    double first = rotation_speed(m, 0, D), last = rotation_speed(m, D / 2 - 1, D);
+    char base[KNOB_TEXT_SIZE], scale[KNOB_TEXT_SIZE];
+    number_format(m->rope_base, base);
+    number_format(m->rope_scale, scale);
+    if (!rotation_speed_fits(first))
+        check_fail(checker, "model.rope_scale",
+                   "rope_scale %s makes rotation speeds that no number holds: expected a larger one", scale);
+    else if (!rotation_speed_fits(last))
+        check_fail(checker, "model.rope_base",
+                   "rope_base %s with rope_scale %s makes rotation speeds that no number holds: expected a larger one",
+                   base, scale);
+}
+
 size_t config_check(const struct config *config, void (*report)(void *, const struct knob *, const char *),
                     void *context)
 {
@@ -362,6 +389,8 @@ size_t config_check(const struct config *config, void (*report)(void *, const st
     else if (m->position == POSITION_ROPE && model_shape_of(m, 1).head_dim % 2)
         check_fail(&checker, m->head_dim ? "model.head_dim" : "model.n_heads",
                    "position rope needs an even head_dim, and head_dim is %" PRId64, model_shape_of(m, 1).head_dim);
+    else if (m->position == POSITION_ROPE)
+        check_rotation(&checker, m);
     if (m->kv_heads && m->n_heads % m->kv_heads)
         check_fail(&checker, "model.kv_heads",
                    "kv_heads %" PRId64 " is not a divisor of n_heads %" PRId64 ": choose one of its divisors, or 0",

@@ -118,4 +118,10 @@ struct model_shape {
 };
 struct model_shape model_shape_of(const struct model_config *model, int64_t vocab_size);
 
+/* Radians a position of rotated pair `pair` of D / 2: 1 / (rope_scale * rope_base^(2 pair/D)). */
+double rotation_speed(const struct model_config *model, int64_t pair, int64_t D);
+
+/* Whether a number holds the angle of every position there can be. */
+bool rotation_speed_fits(double speed);
+
 #endif

@@ -141,12 +141,11 @@ static real *sinusoids_create(int64_t T, int64_t C)
     return table;
 }
 
-/* Radians a position of each rotated pair: 1 / (rope_scale * rope_base^(2i/D)). */
 static double *frequencies_create(const struct model_config *config, int64_t D)
 {
     double *frequencies = memory_alloc((size_t)(D / 2), sizeof *frequencies);
     for (int64_t i = 0; i < D / 2; i++)
-        frequencies[i] = 1 / (config->rope_scale * pow(config->rope_base, (double)(2 * i) / (double)D));
+        frequencies[i] = rotation_speed(config, i, D);
     return frequencies;
 }
 

@@ -236,7 +236,7 @@ static void report_combination(void *context, const struct knob *knob, const cha
 {
     const struct hf_reading *reading = context;
     const struct hf_key *key = hf_keys_of(reading->config->architecture);
-    while (key->name && (key->role != HF_KNOB || strcmp(key->knob, knob->name) != 0))
+    while (key->name && (!key->knob || strcmp(key->knob, knob->name) != 0))
         key++;
     problem_add(reading->problems, (struct place){.file = reading->file}, "%s: %s", key->name ? key->name : knob->name,
                 text);
@@ -271,10 +271,10 @@ static void read_root(const struct hf_reading *reading)
     read_keys(reading);
     report_unknown(reading);
     config->config.model.linear_bias = config->attention_bias || config->feed_forward_bias;
-    if (reading->problems->errors == before)
-        config_check(&config->config, report_combination, (void *)reading);
     if (config->config.model.position == POSITION_ROPE && reading->problems->errors == before)
         hf_read_rope(reading);
+    if (reading->problems->errors == before)
+        config_check(&config->config, report_combination, (void *)reading);
 }
 
 bool hf_config_parse(const char *name, const char *text, size_t size, struct hf_config *config,

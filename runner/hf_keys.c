@@ -5,53 +5,45 @@
 
 #include "core/knob.h"
 
+/* clang-format off */
+/* What Llama and Qwen3 both have. */
+#define ROTARY_KEYS \
+    {"hidden_size", HF_KNOB, .knob = "model.d_model", .presence = HF_REQUIRED}, \
+    {"num_hidden_layers", HF_KNOB, .knob = "model.n_layers", .presence = HF_REQUIRED}, \
+    {"num_attention_heads", HF_KNOB, .knob = "model.n_heads", .presence = HF_REQUIRED}, \
+    {"intermediate_size", HF_KNOB, .knob = "model.ff_hidden", .presence = HF_REQUIRED}, \
+    {"max_position_embeddings", HF_KNOB, .knob = "model.context_length", .presence = HF_REQUIRED}, \
+    {"rms_norm_eps", HF_KNOB, .knob = "model.norm_epsilon", .presence = HF_REQUIRED}, \
+    {"tie_word_embeddings", HF_KNOB, .knob = "model.tied_embeddings"}, \
+    {"vocab_size", HF_VOCABULARY, .presence = HF_REQUIRED}, \
+    {.name = "hidden_act", .role = HF_ACTIVATION}, \
+    {"attention_bias", HF_BIAS, .part = HF_ATTENTION_BIAS}, \
+    {"rope_theta", HF_ROPE, .knob = "model.rope_base"}, \
+    {"rope_scaling", HF_ROPE, .knob = "model.rope_scale"}, \
+    {.name = "rope_parameters", .role = HF_ROPE}, \
+    {.name = "runner_rope_layout", .role = HF_ROPE}, /* written by hf_export.h */ \
+    {"layer_types", HF_LAYER_TYPES, .presence = HF_NULLABLE},
+
 static const struct hf_key llama_keys[] = {
-    {"hidden_size", HF_KNOB, .knob = "model.d_model", .presence = HF_REQUIRED},
-    {"num_hidden_layers", HF_KNOB, .knob = "model.n_layers", .presence = HF_REQUIRED},
-    {"num_attention_heads", HF_KNOB, .knob = "model.n_heads", .presence = HF_REQUIRED},
+    ROTARY_KEYS
     {"num_key_value_heads", HF_KNOB, .knob = "model.kv_heads", .presence = HF_NULLABLE},
     {"head_dim", HF_KNOB, .knob = "model.head_dim", .presence = HF_NULLABLE},
-    {"intermediate_size", HF_KNOB, .knob = "model.ff_hidden", .presence = HF_REQUIRED},
-    {"max_position_embeddings", HF_KNOB, .knob = "model.context_length", .presence = HF_REQUIRED},
-    {"rms_norm_eps", HF_KNOB, .knob = "model.norm_epsilon", .presence = HF_REQUIRED},
-    {"tie_word_embeddings", HF_KNOB, .knob = "model.tied_embeddings"},
-    {"vocab_size", HF_VOCABULARY, .presence = HF_REQUIRED},
-    {.name = "hidden_act", .role = HF_ACTIVATION},
-    {"attention_bias", HF_BIAS, .part = HF_ATTENTION_BIAS},
     {"mlp_bias", HF_BIAS, .part = HF_FEED_FORWARD_BIAS},
-    {.name = "rope_theta", .role = HF_ROPE},
-    {.name = "rope_scaling", .role = HF_ROPE},
-    {.name = "rope_parameters", .role = HF_ROPE},
-    {.name = "runner_rope_layout", .role = HF_ROPE}, /* written by hf_export.h */
     {"pretraining_tp", HF_ONLY, .accepted = "1"},
     {"sliding_window", HF_ONLY, .accepted = "null"},
-    {"layer_types", HF_LAYER_TYPES, .presence = HF_NULLABLE},
     {.name = NULL},
 };
 
 /* Its classes have other defaults for what Llama derives, so those must be written. */
 static const struct hf_key qwen3_keys[] = {
-    {"hidden_size", HF_KNOB, .knob = "model.d_model", .presence = HF_REQUIRED},
-    {"num_hidden_layers", HF_KNOB, .knob = "model.n_layers", .presence = HF_REQUIRED},
-    {"num_attention_heads", HF_KNOB, .knob = "model.n_heads", .presence = HF_REQUIRED},
+    ROTARY_KEYS
     {"num_key_value_heads", HF_KNOB, .knob = "model.kv_heads", .presence = HF_REQUIRED},
     {"head_dim", HF_KNOB, .knob = "model.head_dim", .presence = HF_REQUIRED},
-    {"intermediate_size", HF_KNOB, .knob = "model.ff_hidden", .presence = HF_REQUIRED},
-    {"max_position_embeddings", HF_KNOB, .knob = "model.context_length", .presence = HF_REQUIRED},
-    {"rms_norm_eps", HF_KNOB, .knob = "model.norm_epsilon", .presence = HF_REQUIRED},
-    {"tie_word_embeddings", HF_KNOB, .knob = "model.tied_embeddings"},
-    {"vocab_size", HF_VOCABULARY, .presence = HF_REQUIRED},
-    {.name = "hidden_act", .role = HF_ACTIVATION},
-    {"attention_bias", HF_BIAS, .part = HF_ATTENTION_BIAS},
-    {.name = "rope_theta", .role = HF_ROPE},
-    {.name = "rope_scaling", .role = HF_ROPE},
-    {.name = "rope_parameters", .role = HF_ROPE},
-    {.name = "runner_rope_layout", .role = HF_ROPE}, /* written by hf_export.h */
-    {.name = "sliding_window", .role = HF_FREE},     /* used by nothing while use_sliding_window is false */
+    {.name = "sliding_window", .role = HF_FREE}, /* used by nothing while use_sliding_window is false */
     {.name = "max_window_layers", .role = HF_FREE},
-    {"layer_types", HF_LAYER_TYPES, .presence = HF_NULLABLE},
     {.name = NULL},
 };
+/* clang-format on */
 
 static const struct hf_key gpt2_keys[] = {
     {"n_embd", HF_KNOB, .knob = "model.d_model", .presence = HF_REQUIRED},

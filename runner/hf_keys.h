@@ -21,7 +21,7 @@ enum hf_presence { HF_OPTIONAL, HF_NULLABLE, HF_REQUIRED };
 struct hf_key {
     const char *name;
     enum hf_role role;
-    const char *knob;     /* of HF_KNOB */
+    const char *knob;     /* of HF_KNOB, and of HF_ROPE where one is set */
     const char *accepted; /* of HF_ONLY: JSON values, "false|null" */
     enum hf_presence presence;
     enum hf_needs part; /* of HF_BIAS */

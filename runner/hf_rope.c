@@ -142,11 +142,11 @@ static double *llama3_frequencies(int64_t D, double base, double factor, double 
     return frequencies;
 }
 
-/* A tiny base or factor makes speeds that no number holds. */
-static bool all_finite(const double *numbers, int64_t count)
+/* What the stretching alone makes too fast; the plain speeds are core's to judge (config_check). */
+static bool stretched_fits(const struct model_config *model, const double *speeds, int64_t D)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(numbers[i]))
+    for (int64_t i = 0; i < D / 2; i++)
+        if (!rotation_speed_fits(speeds[i]) && rotation_speed_fits(rotation_speed(model, i, D)))
             return false;
     return true;
 }
@@ -167,9 +167,10 @@ static void read_llama3(const struct rope *rope)
     }
     if (!good)
         return;
-    int64_t D = model_shape_of(&config->config.model, 1).head_dim;
-    double base = config->config.model.rope_base, *speeds = llama3_frequencies(D, base, factor, low, high, original);
-    if (all_finite(speeds, D / 2)) {
+    const struct model_config *model = &config->config.model;
+    int64_t D = model_shape_of(model, 1).head_dim;
+    double base = model->rope_base, *speeds = llama3_frequencies(D, base, factor, low, high, original);
+    if (stretched_fits(model, speeds, D)) {
         config->frequencies = speeds;
         return;
     }

@@ -222,6 +222,7 @@ Test(hf_config, rotations_that_core_cannot_do_are_refused)
         {"{\"rope_type\": \"llama3\", \"factor\": 1e-320, \"low_freq_factor\": 1, \"high_freq_factor\": 4, "
          "\"original_max_position_embeddings\": 8192}",
          "expected one that gives finite rotation speeds with rope_theta 500000"},
+        {"{\"rope_type\": \"linear\", \"factor\": 1e-308}", "rope_scaling: rope_scale 1e-308 makes rotation speeds"},
         {"[1]", "rope_scaling is [1]: expected null or an object"},
         {"{\"full_attention\": {\"rope_type\": \"default\"}}", "rope_scaling.full_attention is "},
         {"null, \"rope_parameters\": {\"rope_theta\": 0}", "rope_parameters.rope_theta is 0"},
@@ -257,6 +258,8 @@ Test(hf_config, what_core_cannot_do_is_refused_by_its_key)
         {gpt2, "\"scale_attn_weights\": true", "\"scale_attn_weights\": false", "scale_attn_weights is false"},
         {gpt2, "\"n_ctx\": 64", "\"add_cross_attention\": true", "add_cross_attention is true"},
         {gpt2, "\"n_ctx\": 64", "\"rope_scaling\": {\"rope_type\": \"yarn\"}", "rope_scaling is {"},
+        {qwen3, "1000000.0, \"rope_type\": \"default\"", "1e-323, \"rope_type\": \"linear\", \"factor\": 1e-30",
+         "rope_theta: rope_base 1e-323 with rope_scale 1e-30 makes rotation speeds"},
         {llama, "LlamaForCausalLM", "MistralForCausalLM",
          "architectures is [\"MistralForCausalLM\"]: expected [\"LlamaForCausalLM\"], [\"Qwen3ForCausalLM\"] or "
          "[\"GPT2LMHeadModel\"]"},

@@ -213,6 +213,10 @@ Test(knob, combinations_that_cannot_be_trained_are_named)
         {{{"training.learning_rate", "1e-5"}}, "min_learning_rate 3e-05 is above learning_rate 1e-05"},
         {{{"model.context_length", "2"}, {"model.mtp_depth", "3"}},
          "model.mtp_depth: mtp_depth 3 is more than context_length 2"},
+        {{{"model.position", "rope"}, {"model.rope_base", "1e-308"}, {"model.rope_scale", "1e-12"}},
+         "model.rope_base: rope_base 1e-308 with rope_scale 1e-12 makes rotation speeds that no number holds"},
+        {{{"model.position", "rope"}, {"model.rope_scale", "1e-308"}},
+         "model.rope_scale: rope_scale 1e-308 makes rotation speeds that no number holds"},
         {{{"data.tokenizer.vocab_size", "258"}}, "data.tokenizer.vocab_size: vocab_size 258 is below 259"},
     };
     struct config config;
@@ -232,6 +236,12 @@ Test(knob, combinations_that_cannot_be_trained_are_named)
     config_init(&config);
     set(&config, "training.warmup_steps", "200");
     cr_expect_eq(check(&config), 0, "warmup may last to the end: %s", told);
+    config_init(&config);
+    set(&config, "model.rope_scale", "1e-308");
+    cr_expect_eq(check(&config), 0, "a scale that learned positions ignore is no problem: %s", told);
+    set(&config, "model.position", "rope");
+    set(&config, "model.rope_scale", "1e-290");
+    cr_expect_eq(check(&config), 0, "senseless, but finite: %s", told);
 }
 
 /* ---- equal meanings ---- */
