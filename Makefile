@@ -81,7 +81,7 @@ $B/tests/torture: $O/tests/torture.o $B/libcore.a
 	$Q$(CC) $(LDFLAGS_ALL) -o $@ $^ -lsqlite3 $(CORE_LIBS)
 
 # runner with functions of the tests in the place of those that may fail; the program itself has none of it.
-WRAPPED := calloc fwrite fsync rename mkdir pwrite fdopen sqlite3_open_v2 trainer_step
+WRAPPED := calloc fwrite fflush fclose fsync rename mkdir open write pwrite ftruncate unlink link fdopen sqlite3_open_v2 trainer_step
 $B/tests/runner-faults: $O/runner/main.o $O/tests/faults.o $B/librunner.a $B/libcore.a
 	@mkdir -p $(@D)
 	$(call say,ld)
