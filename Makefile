@@ -192,6 +192,9 @@ SEED :=
 torture: $B/runner $B/tests/torture ## KILLS=200 SEED=N: kill -9 at random moments, and the curves must be the same bits
 	$B/tests/torture $B/runner $(KILLS) $(SEED)
 
+contention: $B/runner ## four runs of one file at once, readers and a writer beside a sweep: nothing lost, nobody locked out
+	tests/contention $B
+
 test-cluster: ## install Slurm and run a sweep on two nodes of this machine: killed, requeued, cancelled, timed out
 	./packages.sh build test
 	$(MAKE) -j2 --no-print-directory all
@@ -225,7 +228,7 @@ help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
 
-.PHONY: all tests check test test-cluster demo writeup questions bench faults torture fuzz fuzz-programs packages lint install clean help FORCE
+.PHONY: all tests check test test-cluster demo writeup questions bench faults torture contention fuzz fuzz-programs packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $O $D -name '*.d' 2>/dev/null)
