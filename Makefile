@@ -184,6 +184,9 @@ fuzz: ## FUZZ_RUNS=1000000: mutated files against every reader of files
 	    build/clang-address-undefined-fuzzer-no-link/fuzz/$$name -runs=$(FUZZ_RUNS) -max_len=4096 -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/ -dict=tests/fuzz/$$name.dict build/fuzz/$$name tests/fuzz/seeds/$$name || exit 1; done
 
+coverage: ## lines of the parsers that unit tests and fuzz targets reach: at least 90 % of each file
+	tests/coverage
+
 faults: $B/tests/runner-faults ## a fault at every call that asks for memory or writes: a clean error or the correct result
 	tests/walk $B
 
@@ -228,7 +231,7 @@ help: ## show this
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 	@echo 'CC=clang, SAN=address,undefined, NATIVE=1, V=1 (show commands) and PREFIX= go with any of them.'
 
-.PHONY: all tests check test test-cluster demo writeup questions bench faults torture contention fuzz fuzz-programs packages lint install clean help FORCE
+.PHONY: all tests check test test-cluster demo writeup questions bench faults torture contention coverage fuzz fuzz-programs packages lint install clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $O $D -name '*.d' 2>/dev/null)
