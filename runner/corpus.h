@@ -62,8 +62,8 @@ void corpus_split_hash(const struct corpus_split *split, char hex[HASH_TEXT_SIZE
 double corpus_split_overlap(const struct corpus_split *split);
 
 /* Bits per byte that no model of the validation part can get below, where the text is of letters that say nothing about
- * each other (up to eight apart, white space aside), as random ones; 0 for any other text and for one too short to tell.
- * A lower loss means that a model sees what it is to predict. */
+ * each other (up to eight apart, white space aside), as random ones; 0 for any other text and for one too short to
+ * tell. A lower loss means that a model sees what it is to predict. */
 double corpus_split_floor(const struct corpus_split *split);
 
 #endif
