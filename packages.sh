@@ -10,6 +10,7 @@ build   gcc              gcc
 build   make             make
 build   libc6-dev
 build   libopenblas-dev
+build   libdnnl-dev
 build   libutf8proc-dev
 build   libyaml-dev
 build   libsqlite3-dev

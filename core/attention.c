@@ -2,7 +2,6 @@
  * and backward makes the probabilities again from the saved log-sum (Dao et al., "FlashAttention", 2022). */
 #include <string.h>
 
-#include "core/gemm.h"
 #include "core/network.h"
 
 /* The part of a pass that one head of one sequence needs. Rows of q, k, v are row_stride apart. */
@@ -47,11 +46,12 @@ static void probabilities_drop(const struct pass *pass, const struct block *bloc
 static void scores_make(const struct pass *pass, const struct head *head, int64_t first, int64_t rows, int64_t width,
                         enum profile_direction direction)
 {
-    const struct model_shape *s = &pass->model->shape;
+    const struct model *model = pass->model;
+    const struct model_shape *s = &model->shape;
     int64_t D = s->head_dim, ld = shape_qkv(s);
-    profile_at(pass->model->profile, PROFILE_SCORES, direction, product_flops(rows, width, D));
-    gemm(GEMM_NT, rows, width, D, pass->model->attention_scale, head->q + first * ld, ld, head->k, ld, 0,
-         pass->model->scratch.scores, pass->T);
+    profile_at(model->profile, PROFILE_SCORES, direction, product_flops(rows, width, D));
+    multiply(model->multiplier, GEMM_NT, rows, width, D, model->attention_scale, head->q + first * ld, ld, head->k, ld,
+             0, model->scratch.scores, pass->T);
 }
 
 void attention_forward(const struct pass *pass, struct block *block)
@@ -72,7 +72,8 @@ void attention_forward(const struct pass *pass, struct block *block)
                 if (pass_drops(pass))
                     probabilities_drop(pass, block, &head, p, first, rows, width);
                 profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, product_flops(rows, D, width));
-                gemm(GEMM_NN, rows, D, width, 1, p, T, head.v, ld, 0, head.mix + first * shape_q(s), shape_q(s));
+                multiply(model->multiplier, GEMM_NN, rows, D, width, 1, p, T, head.v, ld, 0,
+                         head.mix + first * shape_q(s), shape_q(s));
             }
         }
 }
@@ -97,8 +98,8 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
     profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * product_flops(width, D, rows));
-    gemm(GEMM_TN, width, D, rows, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
-    gemm(GEMM_NT, rows, width, D, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
+    multiply(model->multiplier, GEMM_TN, width, D, rows, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
+    multiply(model->multiplier, GEMM_NT, rows, width, D, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
     if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
@@ -106,8 +107,8 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
                         (size_t)D);
     kernels()->softmax_backward(dp, p, (size_t)T, scratch->dots, model->attention_scale, (size_t)rows, (size_t)width);
     profile_at(model->profile, PROFILE_SCORES, PROFILE_BACKWARD, 2 * product_flops(rows, D, width));
-    gemm(GEMM_NN, rows, D, width, 1, dp, T, head->k, ld, 0, dq + first * ld, ld);
-    gemm(GEMM_TN, width, D, rows, 1, dp, T, head->q + first * ld, ld, 1, dk, ld);
+    multiply(model->multiplier, GEMM_NN, rows, D, width, 1, dp, T, head->k, ld, 0, dq + first * ld, ld);
+    multiply(model->multiplier, GEMM_TN, width, D, rows, 1, dp, T, head->q + first * ld, ld, 1, dk, ld);
 }
 
 void attention_backward(const struct pass *pass, struct block *block)
@@ -154,11 +155,12 @@ void attention_continue(const struct pass *pass, int64_t index)
         const real *k = rows + h / (s->n_heads / s->kv_heads) * D, *v = k + KV;
         for (int64_t first = 0; first < pass->N; first += ATTENTION_ROWS) {
             int64_t count = rows_of_block(first, pass->N), before = pass->first_position + first;
-            gemm(GEMM_NT, count, before + count, D, model->attention_scale, block->qkv + first * ld + h * D, ld, k,
-                 2 * KV, 0, p, T);
+            multiply(model->multiplier, GEMM_NT, count, before + count, D, model->attention_scale,
+                     block->qkv + first * ld + h * D, ld, k, 2 * KV, 0, p, T);
             kernels()->softmax_causal(p, (size_t)T, block->lse, (size_t)count, (size_t)before + 1,
                                       (size_t)(before + count));
-            gemm(GEMM_NN, count, D, before + count, 1, p, T, v, 2 * KV, 0, block->mix + first * Q + h * D, Q);
+            multiply(model->multiplier, GEMM_NN, count, D, before + count, 1, p, T, v, 2 * KV, 0,
+                     block->mix + first * Q + h * D, Q);
         }
     }
 }

@@ -4,26 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/gemm.h"
 #include "core/network.h"
 
 /* out [N, outputs] = in [N, inputs] weight^T (+ bias) */
-static void linear_forward(real *out, const real *in, const real *weight, const real *bias, int64_t N, int64_t outputs,
-                           int64_t inputs)
+static void linear_forward(const struct model *model, real *out, const real *in, const real *weight, const real *bias,
+                           int64_t N, int64_t outputs, int64_t inputs)
 {
-    gemm(GEMM_NT, N, outputs, inputs, 1, in, inputs, weight, inputs, 0, out, outputs);
+    multiply(model->multiplier, GEMM_NT, N, outputs, inputs, 1, in, inputs, weight, inputs, 0, out, outputs);
     if (bias)
         kernels()->bias_add(out, bias, (size_t)N, (size_t)outputs);
 }
 
 /* din [N, inputs] = dout weight; dweight += dout^T in; dbias += column sums */
-static void linear_backward(real *din, real *dweight, real *dbias, const real *dout, const real *in, const real *weight,
-                            int64_t N, int64_t outputs, int64_t inputs)
+static void linear_backward(const struct model *model, real *din, real *dweight, real *dbias, const real *dout,
+                            const real *in, const real *weight, int64_t N, int64_t outputs, int64_t inputs)
 {
     if (dbias)
         kernels()->bias_gradient(dbias, dout, (size_t)N, (size_t)outputs);
-    gemm(GEMM_TN, outputs, inputs, N, 1, dout, outputs, in, inputs, 1, dweight, inputs);
-    gemm(GEMM_NN, N, inputs, outputs, 1, dout, outputs, weight, inputs, 0, din, inputs);
+    multiply(model->multiplier, GEMM_TN, outputs, inputs, N, 1, dout, outputs, in, inputs, 1, dweight, inputs);
+    multiply(model->multiplier, GEMM_NN, N, inputs, outputs, 1, dout, outputs, weight, inputs, 0, din, inputs);
 }
 
 /* ---- queries and keys: norm per head, rotation ---- */
@@ -82,7 +81,7 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
     struct block *block = &model->blocks[index];
     const struct block_weights *weights = &model->weights.blocks[index];
     profile_at(model->profile, PROFILE_QKV, PROFILE_FORWARD, product_flops(pass->N, shape_qkv(s), s->d_model));
-    linear_forward(block->qkv, in, weights->qkv, weights->qkv_bias, pass->N, shape_qkv(s), s->d_model);
+    linear_forward(model, block->qkv, in, weights->qkv, weights->qkv_bias, pass->N, shape_qkv(s), s->d_model);
     profile_at(model->profile, PROFILE_ROTATION, PROFILE_FORWARD, 0);
     if (weights->query_norm)
         qk_norm_forward(pass, block, weights);
@@ -96,8 +95,8 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
         attention_forward(pass, block);
     pass_observe(pass, index, "attention.mix", block->mix, shape_q(s));
     profile_at(model->profile, PROFILE_OUTPUT, PROFILE_FORWARD, product_flops(pass->N, s->d_model, shape_q(s)));
-    linear_forward(model->scratch.branch_out, block->mix, weights->output, weights->output_bias, pass->N, s->d_model,
-                   shape_q(s));
+    linear_forward(model, model->scratch.branch_out, block->mix, weights->output, weights->output_bias, pass->N,
+                   s->d_model, shape_q(s));
     pass_observe(pass, index, "attention", model->scratch.branch_out, s->d_model);
 }
 
@@ -111,7 +110,7 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
     struct block_weights *grads = &model->grads.blocks[index];
     struct scratch *scratch = &model->scratch;
     profile_at(model->profile, PROFILE_OUTPUT, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, shape_q(s)));
-    linear_backward(scratch->dmix, grads->output, grads->output_bias, dout, block->mix, weights->output, pass->N,
+    linear_backward(model, scratch->dmix, grads->output, grads->output_bias, dout, block->mix, weights->output, pass->N,
                     s->d_model, shape_q(s));
     attention_backward(pass, block);
     profile_at(model->profile, PROFILE_ROTATION, PROFILE_BACKWARD, 0);
@@ -120,7 +119,7 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
     if (weights->query_norm)
         qk_norm_backward(pass, block, weights, grads);
     profile_at(model->profile, PROFILE_QKV, PROFILE_BACKWARD, 2 * product_flops(pass->N, shape_qkv(s), s->d_model));
-    linear_backward(din, grads->qkv, grads->qkv_bias, scratch->dqkv, in, weights->qkv, pass->N, shape_qkv(s),
+    linear_backward(model, din, grads->qkv, grads->qkv_bias, scratch->dqkv, in, weights->qkv, pass->N, shape_qkv(s),
                     s->d_model);
 }
 
@@ -133,13 +132,13 @@ static void feed_forward_branch_forward(const struct pass *pass, int64_t index, 
     real *out = model->scratch.branch_out;
     int64_t inner = s->ff_inputs * s->ff_hidden;
     profile_at(model->profile, PROFILE_UP, PROFILE_FORWARD, product_flops(pass->N, inner, s->d_model));
-    linear_forward(block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
+    linear_forward(model, block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
     pass_observe(pass, index, s->ff_inputs == 2 ? "feed_forward.up_gate" : "feed_forward.up", block->up, inner);
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_FORWARD, 0);
     model->activation->forward(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
     pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
     profile_at(model->profile, PROFILE_DOWN, PROFILE_FORWARD, product_flops(pass->N, s->d_model, s->ff_hidden));
-    linear_forward(out, block->act, weights->down, weights->down_bias, pass->N, s->d_model, s->ff_hidden);
+    linear_forward(model, out, block->act, weights->down, weights->down_bias, pass->N, s->d_model, s->ff_hidden);
     pass_drop(pass, &block->feed_forward_dropout, out);
     pass_observe(pass, index, "feed_forward", out, s->d_model);
 }
@@ -159,14 +158,14 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
         dout = scratch->dbranch;
     }
     profile_at(model->profile, PROFILE_DOWN, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, s->ff_hidden));
-    linear_backward(scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N, s->d_model,
-                    s->ff_hidden);
+    linear_backward(model, scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N,
+                    s->d_model, s->ff_hidden);
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_BACKWARD, 0);
     model->activation->backward(scratch->dup, scratch->dact, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
     profile_at(model->profile, PROFILE_UP, PROFILE_BACKWARD,
                2 * product_flops(pass->N, s->ff_inputs * s->ff_hidden, s->d_model));
-    linear_backward(din, grads->up, grads->up_bias, scratch->dup, in, weights->up, pass->N, s->ff_inputs * s->ff_hidden,
-                    s->d_model);
+    linear_backward(model, din, grads->up, grads->up_bias, scratch->dup, in, weights->up, pass->N,
+                    s->ff_inputs * s->ff_hidden, s->d_model);
 }
 
 /* ---- residual connections (picture in network.h) ---- */

@@ -1,6 +1,5 @@
 /* The end of a model: logits and cross entropy, HEAD_ROWS rows at a time, so that logits of a whole batch never exist.
  * The gradient is made in the same visit: the rows' softmax turns into it in place. */
-#include "core/gemm.h"
 #include "core/network.h"
 
 int32_t target_at(const int32_t *targets, int64_t T, int64_t row, int64_t depth)
@@ -18,7 +17,8 @@ static const real *head_input(const struct pass *pass, int64_t depth, int64_t fi
     if (depth == 1)
         return final;
     profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, product_flops(rows, C, C));
-    gemm(GEMM_NT, rows, C, C, 1, final, C, model->weights.adapters[depth - 2], C, 0, model->scratch.adapted, C);
+    multiply(model->multiplier, GEMM_NT, rows, C, C, 1, final, C, model->weights.adapters[depth - 2], C, 0,
+             model->scratch.adapted, C);
     return model->scratch.adapted;
 }
 
@@ -37,7 +37,7 @@ static const real *head_chunk(const struct pass *pass, int64_t depth, const int3
         model->scratch.targets[i] = target_at(targets, pass->T, first + i, depth);
     const real *in = head_input(pass, depth, first, rows);
     profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, product_flops(rows, V, C));
-    gemm(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, V);
+    multiply(model->multiplier, GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, V);
     return in;
 }
 
@@ -70,16 +70,18 @@ static double head_depth_gradient(const struct pass *pass, int64_t depth, const 
         nats +=
             kernels()->cross_entropy(scratch->logits, scratch->targets, true, (real)weight, (size_t)rows, (size_t)V);
         profile_at(model->profile, PROFILE_HEAD, PROFILE_BACKWARD, 2 * product_flops(rows, V, C));
-        gemm(GEMM_TN, V, C, rows, 1, scratch->logits, V, in, C, 1, model->grads.head, C);
+        multiply(model->multiplier, GEMM_TN, V, C, rows, 1, scratch->logits, V, in, C, 1, model->grads.head, C);
         if (depth == 1) {
-            gemm(GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0, dx + first * C, C);
+            multiply(model->multiplier, GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0,
+                     dx + first * C, C);
         } else {
-            gemm(GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0, scratch->dadapted, C);
+            multiply(model->multiplier, GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0,
+                     scratch->dadapted, C);
             profile_at(model->profile, PROFILE_HEAD, PROFILE_BACKWARD, 2 * product_flops(rows, C, C));
-            gemm(GEMM_TN, C, C, rows, 1, scratch->dadapted, C, model->final + first * C, C, 1,
-                 model->grads.adapters[depth - 2], C);
-            gemm(GEMM_NN, rows, C, C, 1, scratch->dadapted, C, model->weights.adapters[depth - 2], C, 1, dx + first * C,
-                 C);
+            multiply(model->multiplier, GEMM_TN, C, C, rows, 1, scratch->dadapted, C, model->final + first * C, C, 1,
+                     model->grads.adapters[depth - 2], C);
+            multiply(model->multiplier, GEMM_NN, rows, C, C, 1, scratch->dadapted, C,
+                     model->weights.adapters[depth - 2], C, 1, dx + first * C, C);
         }
     }
     return nats * weight;
@@ -103,7 +105,7 @@ void head_logits(const struct pass *pass, int64_t depth, real *logits)
     for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
         int64_t rows = head_rows(pass, first);
         const real *in = head_input(pass, depth, first, rows);
-        gemm(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, logits + first * V, V);
+        multiply(model->multiplier, GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, logits + first * V, V);
     }
 }
 
@@ -111,5 +113,6 @@ void head_last_logits(const struct pass *pass, real *logits)
 {
     struct model *model = pass->model;
     int64_t C = model->shape.d_model, V = model->shape.vocab_size;
-    gemm(GEMM_NT, 1, V, C, 1, model->final + (pass->N - 1) * C, C, model->weights.head, C, 0, logits, V);
+    multiply(model->multiplier, GEMM_NT, 1, V, C, 1, model->final + (pass->N - 1) * C, C, model->weights.head, C, 0,
+             logits, V);
 }

@@ -464,6 +464,60 @@ static void dropout(real *x, size_t ld, const struct random_stream *stream, uint
     }
 }
 
+/* ---- bf16: the upper half of a float ---- */
+
+union bf16_bits {
+    float value;
+    uint32_t word;
+};
+
+INLINE uint32_t bf16_of(float x)
+{
+    union bf16_bits bits = {.value = x};
+    uint32_t nearest = (bits.word + 0x7fffu + ((bits.word >> 16) & 1)) & 0xffff0000u;
+    uint32_t quiet = (bits.word & 0xffff0000u) | 0x00400000u;
+    return (bits.word & 0x7fffffffu) > 0x7f800000u ? quiet : nearest;
+}
+
+INLINE float bf16_value(uint32_t word)
+{
+    return (union bf16_bits){.word = word}.value;
+}
+
+INLINE uint32_t bf16_rest(real x, uint32_t high)
+{
+    uint32_t rest = bf16_of((float)(x - (real)bf16_value(high)));
+    return (high & 0x7f800000u) == 0x7f800000u ? 0 : rest;
+}
+
+static void bf16_split(real *high, real *low, const real *x, size_t n)
+{
+    if (!low) {
+        SIMD for (size_t i = 0; i < n; i++) high[i] = (real)bf16_value(bf16_of((float)x[i]));
+        return;
+    }
+    SIMD for (size_t i = 0; i < n; i++)
+    {
+        uint32_t word = bf16_of((float)x[i]);
+        high[i] = (real)bf16_value(word);
+        low[i] = (real)bf16_value(bf16_rest(x[i], word));
+    }
+}
+
+static void bf16_split_words(uint16_t *high, uint16_t *low, const real *x, size_t n)
+{
+    if (!low) {
+        SIMD for (size_t i = 0; i < n; i++) high[i] = (uint16_t)(bf16_of((float)x[i]) >> 16);
+        return;
+    }
+    SIMD for (size_t i = 0; i < n; i++)
+    {
+        uint32_t word = bf16_of((float)x[i]);
+        high[i] = (uint16_t)(word >> 16);
+        low[i] = (uint16_t)(bf16_rest(x[i], word) >> 16);
+    }
+}
+
 /* ---- optimiser ---- */
 
 static void adamw(const struct adamw *adamw, real *parameter, real *first, real *second, const real *gradient, size_t n)
@@ -498,6 +552,8 @@ const struct kernels PASTE(kernels_, KERNEL_LEVEL) = {
     .cross_entropy = cross_entropy,
     .rotate = rotate,
     .dropout = dropout,
+    .bf16_split = bf16_split,
+    .bf16_split_words = bf16_split_words,
     .sum_of_squares = sum_of_squares,
     .adamw = adamw,
     .exponential = exponential_all,

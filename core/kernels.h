@@ -69,6 +69,11 @@ struct kernels {
     void (*dropout)(real *x, size_t ld, const struct random_stream *stream, uint64_t step, uint64_t first_row,
                     double rate, size_t N, size_t columns, size_t width);
 
+    /* x to the nearest bf16, ties to even; NaN and infinity stay. low, unless NULL: the nearest bf16 of what is left, 0
+     * beside a high part that is not finite. As reals, and as the 16 bits of the format. */
+    void (*bf16_split)(real *high, real *low, const real *x, size_t n);
+    void (*bf16_split_words)(uint16_t *high, uint16_t *low, const real *x, size_t n);
+
     double (*sum_of_squares)(const real *x, size_t n);
     void (*adamw)(const struct adamw *adamw, real *parameter, real *first, real *second, const real *gradient,
                   size_t n);

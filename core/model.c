@@ -186,6 +186,25 @@ void model_set_frequencies(struct model *model, const double *frequencies)
 
 /* ---- life ---- */
 
+/* Elements of the largest matrix that is multiplied in a pass over N tokens. */
+static int64_t largest_operand(const struct model_shape *s, int64_t N)
+{
+    int64_t inner = s->ff_inputs * s->ff_hidden, C = s->d_model, head_rows = N < HEAD_ROWS ? N : HEAD_ROWS;
+    int64_t widest = inner > C ? inner : C, longest = N > C ? N : C;
+    widest = shape_qkv(s) > widest ? shape_qkv(s) : widest;
+    int64_t linear = longest * widest, head_longest = head_rows > C ? head_rows : C,
+            head = s->vocab_size * head_longest;
+    int64_t T = s->context_length, scores = (T < ATTENTION_ROWS ? T : ATTENTION_ROWS) * T;
+    linear = linear > scores ? linear : scores;
+    return linear > head ? linear : head;
+}
+
+void model_set_precision(struct model *model, int precision)
+{
+    multiplier_free(model->multiplier);
+    model->multiplier = multiplier_create(precision, largest_operand(&model->shape, model->max_tokens));
+}
+
 static void functions_pick(struct model *model)
 {
     const struct model_config *config = &model->config;
@@ -233,6 +252,7 @@ struct model *model_create(const struct model_config *config, int64_t vocab_size
     weights_bind(&model->weights, model, model->parameters);
     weights_bind(&model->grads, model, model->gradients);
     functions_pick(model);
+    model_set_precision(model, PRECISION_FP32);
     return model;
 }
 
@@ -248,6 +268,7 @@ void model_free(struct model *model)
         return;
     weights_release(&model->weights);
     weights_release(&model->grads);
+    multiplier_free(model->multiplier);
     memory_free(model->workspace.base);
     memory_free(model->parameters);
     memory_free(model->gradients);
@@ -338,12 +359,13 @@ double model_flops_per_token(const struct model_config *config, int64_t vocab_si
     return 6 * multiplied + attention;
 }
 
-size_t model_memory(const struct model_config *config, int64_t vocab_size, int64_t max_tokens)
+size_t model_memory(const struct model_config *config, int64_t vocab_size, int64_t max_tokens, int precision)
 {
     struct model *model = model_outline(config, vocab_size, max_tokens);
     struct workspace counter = {NULL, 0};
     activations_lay_out(model, &counter);
     size_t bytes = counter.used + 2 * model->table->total * sizeof(real);
+    bytes += multiplier_memory(precision, largest_operand(&model->shape, max_tokens));
     model_free(model);
     return bytes;
 }

@@ -33,6 +33,9 @@ struct model *model_create(const struct model_config *config, int64_t vocab_size
                            struct error *err);
 void model_free(struct model *model); /* takes NULL */
 
+/* training.precision of the model's products; fp32 without a call. */
+void model_set_precision(struct model *model, int precision);
+
 /* Initial values from the streams "init/<tensor>" of the seed. Also sets the seed of dropout. */
 void model_init(struct model *model, int64_t seed);
 
@@ -70,7 +73,7 @@ void model_logits(struct model *model, const int32_t *inputs, int64_t B, int64_t
  * half. */
 double model_flops_per_token(const struct model_config *config, int64_t vocab_size);
 
-/* Bytes model_create() will ask for, parameters and gradients included. */
-size_t model_memory(const struct model_config *config, int64_t vocab_size, int64_t max_tokens);
+/* Bytes model_create() and model_set_precision() will ask for, parameters and gradients included. */
+size_t model_memory(const struct model_config *config, int64_t vocab_size, int64_t max_tokens, int precision);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "core/kernels.h"
 #include "core/model.h"
+#include "core/multiplier.h"
 #include "core/profile.h"
 #include "core/workspace.h"
 
@@ -72,6 +73,7 @@ struct model {
     struct model_weights weights, grads;
     struct workspace workspace;
     struct block *blocks;
+    struct multiplier *multiplier;  /* makes every product */
     const struct norm_kernel *norm; /* rows of functions picked once */
     const struct activation_kernel *activation;
     bool norm_first, rope_split;           /* residual: pre; rope_layout: split */

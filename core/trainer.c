@@ -59,6 +59,7 @@ struct trainer *trainer_create(const struct config *config, int64_t seed, int64_
     trainer->inputs = memory_alloc((size_t)(trainer->sequences * T), sizeof *trainer->inputs);
     trainer->targets = memory_alloc((size_t)(trainer->sequences * T), sizeof *trainer->targets);
     model_init(model, seed);
+    model_set_precision(model, config->training.precision);
     return trainer;
 }
 
@@ -69,7 +70,8 @@ size_t trainer_memory(const struct config *config, int64_t vocab_size)
     size_t moments = 2 * table->total * sizeof(real),
            batch = 2 * (size_t)(config->training.batch_size * T) * sizeof(int32_t);
     tensor_table_free(table);
-    return model_memory(&config->model, vocab_size, pass_sequences(config) * T) + moments + batch;
+    return model_memory(&config->model, vocab_size, pass_sequences(config) * T, config->training.precision) + moments +
+           batch;
 }
 
 void trainer_free(struct trainer *trainer)

@@ -56,6 +56,7 @@ static enum exit_code trained_measure(const char *database, const char *name, co
         int64_t V = tokenizer_vocab_size(run.tokenizer);
         struct model *model = model_create(&run.config.model, V, run.config.model.context_length, err);
         if (model) {
+            model_set_precision(model, run.config.training.precision);
             trained_run_read(&run, model_parameters(model));
             residual_measure(model, &run.config.model, V, seed, profile);
         } else {

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/memory.h"
 #include "runner/command.h"
 #include "runner/json.h"
 #include "runner/match.h"
+#include "runner/precision.h"
 
 static void print_json(const struct match *match)
 {
@@ -89,6 +91,48 @@ static bool break_case(struct reference_case *reference, const char *kind)
     return true;
 }
 
+struct set_context {
+    const char *set;
+    struct problems *problems;
+};
+
+static void report_set(void *context, const struct knob *knob, const char *text)
+{
+    const struct set_context *at = context;
+    (void)knob;
+    problem_add(at->problems, (struct place){.file = NULL}, "--set %.100s: %s", at->set, text);
+}
+
+/* One training setting in place of the case's. */
+static void set_apply(struct reference_case *reference, const char *set, struct problems *problems)
+{
+    struct error err;
+    union knob_value value;
+    struct set_context context = {set, problems};
+    const char *equals = strchr(set, '=');
+    char *name = memory_copy_bytes(set, equals ? (size_t)(equals - set) : strlen(set));
+    const struct knob *knob = knob_find(name);
+    if (!knob || strcmp(knob->group, "training") != 0 || !equals)
+        report_set(&context, NULL, "expected a setting of training, as in training.precision=bf16x3");
+    else if (!knob_parse(knob, equals + 1, false, &value, &err))
+        report_set(&context, knob, err.text);
+    else {
+        knob_set(knob, &reference->config, value);
+        config_check(&reference->config, report_set, &context);
+    }
+    memory_free(name);
+}
+
+static bool sets_apply(struct reference_case *reference, const struct arguments *arguments, struct problems *problems)
+{
+    const char *const *sets;
+    size_t before = problems->errors, count = option_list(arguments, "set", &sets);
+    for (size_t i = 0; i < count; i++)
+        set_apply(reference, sets[i], problems);
+    precision_note(reference->config.training.precision);
+    return problems->errors == before;
+}
+
 static bool write_dump(const struct activations *seen, const char *path)
 {
     struct error err;
@@ -113,7 +157,7 @@ static int match_command(const struct command *command, const struct arguments *
     problems_init(&problems);
     int code = EXIT_USAGE;
     if (case_open(arguments->positional[0], option_text(arguments, "hf", NULL), &reference, &problems) &&
-        break_case(&reference, option_text(arguments, "break", NULL)) &&
+        sets_apply(&reference, arguments, &problems) && break_case(&reference, option_text(arguments, "break", NULL)) &&
         match_run(&reference, tolerance, dump ? &seen : NULL, &match, &problems) && write_dump(&seen, dump)) {
         if (arguments->json)
             print_json(&match);
@@ -138,6 +182,10 @@ static const struct option match_options[] = {
      .kind = OPTION_NUMBER,
      .argument = "X",
      .doc = "largest relative L2 difference of a tensor (default 2e-5; five times that for trained.*)"},
+    {.name = "set",
+     .kind = OPTION_LIST,
+     .argument = "KEY=VALUE",
+     .doc = "a training setting in place of the case's, as in training.precision=bf16x3; may be given again"},
     {.name = "dump",
      .kind = OPTION_TEXT,
      .argument = "FILE",

@@ -17,6 +17,7 @@
 #include "runner/launch.h"
 #include "runner/loss_table.h"
 #include "runner/plot.h"
+#include "runner/precision.h"
 #include "runner/session.h"
 #include "runner/shadow.h"
 #include "runner/signals.h"
@@ -209,6 +210,15 @@ static size_t workers_choose(const struct session *session, size_t to_train)
     return workers < WORKERS_MOST ? workers : WORKERS_MOST;
 }
 
+/* Of every precision that will be trained, the first that is slow here. */
+static void precisions_note(const struct session *session, const bool *wanted)
+{
+    for (size_t i = 0; i < session->sweep->run_count; i++)
+        if (wanted[i])
+            precision_note(
+                session->sweep->experiment->variants[session->sweep->runs[i].variant].config.training.precision);
+}
+
 static bool runs_train(const struct session *session, struct database *database, const struct schedule *schedule,
                        int signals, struct supervisor_outcome *outcome, struct error *err)
 {
@@ -225,6 +235,7 @@ static bool runs_train(const struct session *session, struct database *database,
         wanted[i] = run_action_trains(schedule->runs[i].action);
     message("%s: %zu run%s, %zu to train, %zu worker%s", experiment_name(session), schedule->total,
             schedule->total == 1 ? "" : "s", schedule->to_train, options.workers, options.workers == 1 ? "" : "s");
+    precisions_note(session, wanted);
     bool ok = checkpoints_prepare(session, schedule, err) &&
               disk_has_room(session->folder, estimate_disk(session->sweep, schedule, options.workers), err) &&
               supervise(database, session->sweep, wanted, &options, outcome, err);

@@ -8,6 +8,7 @@
 #include "runner/command.h"
 #include "runner/generation.h"
 #include "runner/json.h"
+#include "runner/precision.h"
 #include "runner/printer.h"
 #include "runner/sampler.h"
 #include "runner/trained_run.h"
@@ -116,6 +117,8 @@ static struct model *model_make(const struct sample *sample)
                                        generation_rows(config, sample->prompt_size), &err);
     if (!model)
         die(EXIT_USAGE, "%s", err.text);
+    precision_note(sample->run.config.training.precision);
+    model_set_precision(model, sample->run.config.training.precision);
     trained_run_read(&sample->run, model_parameters(model));
     return model;
 }

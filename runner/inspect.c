@@ -44,6 +44,7 @@ static bool walk(struct inspection *inspection, int64_t seed, struct error *err)
         targets[i] = (int32_t)random_below(&stream, (uint64_t)(2 * i + 1), (uint64_t)V);
     }
     model_init(model, seed);
+    model_set_precision(model, inspection->config.training.precision);
     model_observe(model, see, inspection);
     model_logits(model, inputs, 1, T, logits);
     model_observe(model, NULL, NULL);
@@ -68,9 +69,10 @@ bool inspect_run(const struct config *config, int64_t vocab_size, int64_t seed, 
     inspection->flops_per_step = inspection->flops_per_token * (double)config->training.batch_size * (double)T;
     inspection->memory = trainer_memory(config, vocab_size);
     inspection->start_loss = NAN;
-    bool heavy =
-        (double)model_memory(&config->model, vocab_size, T) + 4.0 * (double)T * (double)vocab_size > walk_bytes ||
-        inspection->flops_per_token / 3 * (double)T > walk_flops;
+    bool heavy = (double)model_memory(&config->model, vocab_size, T, config->training.precision) +
+                         4.0 * (double)T * (double)vocab_size >
+                     walk_bytes ||
+                 inspection->flops_per_token / 3 * (double)T > walk_flops;
     return heavy || walk(inspection, seed, err);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "core/bf16.h"
 #include "core/cpu.h"
 #include "core/memory.h"
 #include "runner/command.h"
@@ -39,13 +40,29 @@ static void blas_choose(char *const *argv)
             strerror(errno));
 }
 
+/* RUNNER_BF16: where bf16 products are made, for tests and for comparing the two. */
+static void bf16_choose(void)
+{
+    struct error err;
+    const char *path = getenv("RUNNER_BF16");
+    if (!path || !*path)
+        return;
+    bool hardware = !strcmp(path, "hardware");
+    if (!hardware && strcmp(path, "software") != 0)
+        die(EXIT_USAGE, "RUNNER_BF16 is '%.40s': expected hardware or software", path);
+    if (!bf16_select(hardware ? BF16_HARDWARE : BF16_SOFTWARE, &err))
+        die(EXIT_USAGE, "RUNNER_BF16: %s", err.text);
+}
+
 static void processor_prepare(char *const *argv)
 {
     struct error err;
     const char *level = getenv("RUNNER_CPU");
     if (level && *level && !cpu_select(level, &err))
         die(EXIT_USAGE, "RUNNER_CPU: %s", err.text);
+    setenv("OMP_NUM_THREADS", "1", 1); /* of oneDNN, which is loaded later */
     blas_choose(argv);
+    bf16_choose();
     blas_use_one_thread();
 }
 

@@ -103,6 +103,6 @@ void manual_write(FILE *out)
           ".TP\n75\nstopped; the same command goes on\n"
           ".SH FILES\n.TP\nresults/results.db\nevery loss, in views that \\fBrunner schema\\fR describes\n"
           ".SH ENVIRONMENT\n.TP\nNO_COLOR\nno colours on a terminal\n.TP\nRUNNER_CPU\nv2, v3 or v4: which compiled "
-          "kernels to use\n",
+          "kernels to use\n.TP\nRUNNER_BF16\nhardware or software: where bf16 products are made\n",
           out);
 }

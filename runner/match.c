@@ -1,4 +1,4 @@
-/* Runs a reference case in fp32 and compares every expected tensor. */
+/* Runs a reference case and compares every expected tensor. */
 #include "runner/match.h"
 
 #include <inttypes.h>
@@ -276,10 +276,12 @@ bool match_run(struct reference_case *reference, double tolerance, struct activa
         return false;
     matcher.model =
         model_create(&reference->model, reference->vocab_size, reference->batch_size * reference->length, &err);
-    if (matcher.model)
+    if (matcher.model) {
+        model_set_precision(matcher.model, reference->config.training.precision);
         compare_all(&matcher, trains);
-    else
+    } else {
         problem_add(problems, (struct place){.file = reference->folder}, "%s", err.text);
+    }
     model_free(matcher.model);
     memory_free(matcher.ours);
     memory_free(matcher.expected);

@@ -15,6 +15,7 @@
 #include "runner/command.h"
 #include "runner/dataset.h"
 #include "runner/file.h"
+#include "runner/precision.h"
 #include "runner/record.h"
 #include "runner/safetensors.h"
 #include "runner/version.h"
@@ -53,7 +54,7 @@ static void note_send(void *context, const char *text)
         fprintf(stderr, "the supervisor is gone\n");
 }
 
-static void environment_describe(struct run_environment *environment)
+static void environment_describe(struct run_environment *environment, int precision)
 {
     memset(environment, 0, sizeof *environment);
     if (gethostname(environment->host, sizeof environment->host - 1) != 0)
@@ -65,7 +66,7 @@ static void environment_describe(struct run_environment *environment)
     const char *version_end = strchr(config, ' ') ? strchr(strchr(config, ' ') + 1, ' ') : NULL;
     snprintf(environment->blas, sizeof environment->blas, "%.31s %.*s", blas_core_name(),
              version_end ? (int)(version_end - config) : 30, config);
-    snprintf(environment->precision, sizeof environment->precision, "fp32");
+    snprintf(environment->precision, sizeof environment->precision, "%s", precision_name(precision));
     snprintf(environment->git_commit, sizeof environment->git_commit, "%s", version_commit());
     snprintf(environment->version, sizeof environment->version, "%s", version_text());
 }
@@ -270,7 +271,7 @@ static bool resume(struct worker *worker, enum worker_end *end, struct error *er
     worker->next_save = seconds_now() + CHECKPOINT_SECONDS;
     struct record_start start = {
         .step = curve->steps_done, .step_count = curve->step_count, .evaluation_count = curve->evaluation_count};
-    environment_describe(&start.environment);
+    environment_describe(&start.environment, worker->job->config.training.precision);
     *end = told(record_write_start(worker->out, &start, curve->steps, curve->evaluations));
     return true;
 }

@@ -287,3 +287,71 @@ Test(kernels, not_a_number_goes_in_and_comes_out)
 {
     each_level(not_a_number_stays);
 }
+
+/* ---- bf16 ---- */
+
+static float float_of(uint32_t word)
+{
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+static uint32_t word_of(float value)
+{
+    uint32_t word;
+    memcpy(&word, &value, sizeof word);
+    return word;
+}
+
+static void bf16_of_single_numbers(const struct kernels *k)
+{
+    static const uint32_t cases[][2] = {
+        {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3f800000, 0x3f80}, /* 0, -0, 1 */
+        {0x3f808000, 0x3f80}, {0x3f818000, 0x3f82},                       /* half way: to the even one, below, above */
+        {0x3f808001, 0x3f81}, {0x3f807fff, 0x3f80}, {0xbf818000, 0xbf82},
+        {0x7f800000, 0x7f80}, {0xff800000, 0xff80},                       /* infinities */
+        {0x7f7fffff, 0x7f80}, {0x7f7f7fff, 0x7f7f}, {0xff7fffff, 0xff80}, /* past the largest: infinity */
+        {0x7fc00000, 0x7fc0}, {0x7f800001, 0x7fc0}, {0xffffffff, 0xffff}, /* NaN, also one that lives in the low half */
+        {0x00000001, 0x0000}, {0x00008001, 0x0001}, {0x007fffff, 0x0080}, /* denormals, one that becomes normal */
+    };
+    enum { COUNT = sizeof cases / sizeof cases[0] };
+    real x[COUNT], high[COUNT], low[COUNT];
+    uint16_t words[COUNT], rest[COUNT], alone[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        x[i] = (real)float_of(cases[i][0]);
+    k->bf16_split_words(alone, NULL, x, COUNT);
+    k->bf16_split_words(words, rest, x, COUNT);
+    k->bf16_split(high, low, x, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        bool finite = (cases[i][1] & 0x7f80) != 0x7f80;
+        cr_assert_eq(words[i], cases[i][1], "%s: %08x is rounded to %04x", level, cases[i][0], words[i]);
+        cr_assert_eq(alone[i], words[i]);
+        cr_assert_eq(word_of((float)high[i]), (uint32_t)words[i] << 16, "%s: %08x", level, cases[i][0]);
+        cr_assert_eq(word_of((float)low[i]), (uint32_t)rest[i] << 16, "%s: %08x", level, cases[i][0]);
+        cr_assert(finite || rest[i] == 0, "%s: nothing beside what is not finite", level);
+    }
+}
+
+Test(kernels, bf16_is_the_nearest_ties_to_even_and_keeps_what_is_not_finite)
+{
+    each_level(bf16_of_single_numbers);
+}
+
+static void bf16_parts_of_a_range(const struct kernels *k)
+{
+    static real x[POINTS], high[POINTS], low[POINTS];
+    fill_range(x, -3, 5);
+    k->bf16_split(high, low, x, POINTS);
+    for (int i = 0; i < POINTS; i++) {
+        double value = (double)x[i];
+        /* Half a unit of the last of 8 bits; of what is left the same again. */
+        cr_assert_leq(fabs((double)high[i] - value), ldexp(fabs(value), -8), "%s: %g", level, value);
+        cr_assert_leq(fabs((double)high[i] + (double)low[i] - value), ldexp(fabs(value), -16), "%s: %g", level, value);
+    }
+}
+
+Test(kernels, two_bf16_parts_keep_sixteen_bits)
+{
+    each_level(bf16_parts_of_a_range);
+}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/bf16.h"
 #include "core/memory.h"
 #include "runner/file.h"
 
@@ -180,6 +181,41 @@ Test(match, the_twelve_cases_match)
         const char *first = first_departure(folder);
         cr_expect_str_empty(first, "%s: '%s' departs", golden[i], first);
     }
+}
+
+/* Two bf16 parts are 2^-17 off, 8e-6; through the layers, and in the gradients, 1e-4 must hold. */
+static void assert_cases_match_split(void)
+{
+    for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
+        char folder[128];
+        struct reference_case reference;
+        struct match match = {.ok = false};
+        struct problems problems;
+        problems_init(&problems);
+        snprintf(folder, sizeof folder, "tests/golden/%s", golden[i]);
+        cr_assert(case_open(folder, NULL, &reference, &problems));
+        reference.config.training.precision = PRECISION_BF16X3;
+        cr_assert(match_run(&reference, 1e-4, NULL, &match, &problems));
+        cr_expect(match.ok, "%s: '%s' departs", golden[i], match.first ? match.first->name : "");
+        match_release(&match);
+        case_close(&reference);
+        problems_release(&problems);
+    }
+}
+
+Test(match, the_twelve_cases_match_in_bf16x3)
+{
+    cr_assert(bf16_select(BF16_SOFTWARE, NULL));
+    assert_cases_match_split();
+}
+
+Test(match, the_twelve_cases_match_in_bf16x3_in_hardware)
+{
+    struct error err;
+    if (bf16_select(BF16_HARDWARE, &err))
+        assert_cases_match_split();
+    else
+        cr_log_warn("not tested: %s", err.text);
 }
 
 Test(match, no_case_is_forgotten)

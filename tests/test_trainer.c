@@ -3,8 +3,10 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "core/bf16.h"
 #include "core/memory.h"
 #include "core/optimizer.h"
 #include "tests/core_case.h"
@@ -379,19 +381,61 @@ Test(trainer, a_resumed_run_ends_bit_identical)
 {
     each_variant("model", assert_resumed_equals_uninterrupted);
     assert_resumed_equals_uninterrupted("model.dropout=0.5");
+    each_variant("training", assert_resumed_equals_uninterrupted); /* precisions among them */
+}
+
+Test(trainer, a_resumed_run_ends_bit_identical_with_bf16_in_hardware)
+{
+    struct error err;
+    if (!bf16_select(BF16_HARDWARE, &err)) {
+        cr_log_warn("not tested: %s", err.text);
+        return;
+    }
+    /* Rows enough for hardware. */
+    assert_resumed_equals_uninterrupted("training.precision=bf16 training.batch_size=16");
+    assert_resumed_equals_uninterrupted("training.precision=bf16x3 training.batch_size=16 model.mtp_depth=2");
+}
+
+/* ---- precision ---- */
+
+static double loss_after(const char *settings)
+{
+    struct trainer *trainer = trainer_of(settings, 1);
+    for (int i = 0; i < STEPS; i++)
+        step_once(trainer);
+    double loss = evaluate(trainer);
+    trainer_free(trainer);
+    return loss;
+}
+
+Test(trainer, each_precision_rounds_differently_and_ends_near_fp32)
+{
+    double fp32 = loss_after(""), same_again = loss_after("training.precision=fp32");
+    double split = loss_after("training.precision=bf16x3"), bf16 = loss_after("training.precision=bf16");
+    /* An operand of 8 bits is up to 2^-9 off, one of 16 bits 2^-17: twice that of the loss. */
+    cr_assert_float_eq(bf16, fp32, ldexp(fp32, -8), "%g, %g", bf16, fp32);
+    cr_assert_float_eq(split, fp32, ldexp(fp32, -16), "%g, %g", split, fp32);
+    cr_assert(same(fp32, same_again));
+    cr_assert_not(same(bf16, fp32) || same(split, fp32) || same(bf16, split));
 }
 
 Test(trainer, a_step_allocates_nothing)
 {
-    struct trainer *trainer = trainer_of("model.dropout=0.25 model.mtp_depth=2 model.qk_norm=true", 1);
-    struct token_stream stream = stream_make(TOKENS);
-    struct evaluation_record record;
-    size_t before = memory_call_count();
-    for (int i = 0; i < 3; i++)
-        step_once(trainer);
-    trainer_evaluate(trainer, &stream, 0, &record);
-    cr_assert_eq(memory_call_count(), before);
-    trainer_free(trainer);
+    static const char *const precisions[] = {"fp32", "bf16x3", "bf16"};
+    for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
+        char settings[128];
+        snprintf(settings, sizeof settings,
+                 "model.dropout=0.25 model.mtp_depth=2 model.qk_norm=true training.precision=%s", precisions[p]);
+        struct trainer *trainer = trainer_of(settings, 1);
+        struct token_stream stream = stream_make(TOKENS);
+        struct evaluation_record record;
+        size_t before = memory_call_count();
+        for (int i = 0; i < 3; i++)
+            step_once(trainer);
+        trainer_evaluate(trainer, &stream, 0, &record);
+        cr_assert_eq(memory_call_count(), before, "%s", precisions[p]);
+        trainer_free(trainer);
+    }
 }
 
 /* ---- divergence ---- */
