@@ -7,7 +7,7 @@
 #include "runner/effect.h"
 #include "runner/loss_table.h"
 
-enum { CELL_SIZE = 96 };
+enum { CELL_SIZE = 96, VERDICT_LEAST = 12 };
 
 static void number_cell(struct table *table, double value, const char *sign)
 {
@@ -17,9 +17,12 @@ static void number_cell(struct table *table, double value, const char *sign)
     table_shown(table, value, isfinite(value) ? buf : "n/a");
 }
 
-static void interval_cell(struct table *table, const struct paired *paired)
+/* narrow: the interval as its half width, and no column of levels where there is one. */
+static void interval_cell(struct table *table, const struct paired *paired, bool narrow)
 {
-    if (isfinite(paired->ci_low))
+    if (isfinite(paired->ci_low) && narrow)
+        table_textf(table, "%.4f", (paired->ci_high - paired->ci_low) / 2);
+    else if (isfinite(paired->ci_low))
         table_textf(table, "[%.4f, %.4f]", paired->ci_low, paired->ci_high);
     else
         table_absent(table, "n/a");
@@ -32,11 +35,11 @@ static const char *verdict_text(const struct compared *compared, bool interactio
     return verdict_format(compared->verdict, compared->seeds, buf);
 }
 
-static void statistic_columns(struct table *table, const struct effects *e)
+static void statistic_columns(struct table *table, const struct effects *e, bool narrow)
 {
     char heading[64];
     table_column(table, "delta", TABLE_RIGHT);
-    snprintf(heading, sizeof heading, "%g %% interval", 100 * (1 - e->rules.alpha));
+    snprintf(heading, sizeof heading, narrow ? "+- (%g %%)" : "%g %% interval", 100 * (1 - e->rules.alpha));
     table_column(table, heading, TABLE_RIGHT);
     table_column(table, "p_holm", TABLE_RIGHT);
     table_column(table, "mde", TABLE_RIGHT);
@@ -44,13 +47,13 @@ static void statistic_columns(struct table *table, const struct effects *e)
     table_column(table, "verdict", TABLE_LEFT);
 }
 
-static void statistic_cells(struct table *table, const struct effect *effect, bool interaction)
+static void statistic_cells(struct table *table, const struct effect *effect, bool interaction, bool narrow)
 {
     char buf[VERDICT_SIZE];
     const struct paired *paired = &effect->compared.paired;
     double p = effect->compared.p_holm;
     number_cell(table, paired->delta, "+");
-    interval_cell(table, paired);
+    interval_cell(table, paired, narrow);
     if (isfinite(p) && p < 0.0001)
         table_shown(table, p, "<0.0001");
     else
@@ -65,7 +68,7 @@ static void level_cell(struct table *table, const struct effects *e, const struc
     table_textf(table, "%s=%s", strrchr(e->knob, '.') + 1, effect->level);
 }
 
-static struct table *overall_table(const struct effects *e)
+static struct table *overall_table(const struct effects *e, bool narrow)
 {
     struct table *table = table_create();
     char moment[MOMENT_SIZE];
@@ -76,16 +79,16 @@ static struct table *overall_table(const struct effects *e)
                   e->rules.alpha);
     table_column(table, "level", TABLE_LEFT);
     table_column(table, "settings", TABLE_RIGHT);
-    statistic_columns(table, e);
+    statistic_columns(table, e, narrow);
     for (size_t i = 0; i < e->overall_count; i++) {
         level_cell(table, e, &e->overall[i]);
         table_integer(table, (int64_t)e->overall[i].settings);
-        statistic_cells(table, &e->overall[i], false);
+        statistic_cells(table, &e->overall[i], false, narrow);
     }
     return table;
 }
 
-static struct table *settings_table(const struct effects *e, bool interaction)
+static struct table *settings_table(const struct effects *e, bool interaction, bool narrow)
 {
     struct table *table = table_create();
     const struct effect *effects = interaction ? e->interactions : e->at_settings;
@@ -94,24 +97,41 @@ static struct table *settings_table(const struct effects *e, bool interaction)
         table_caption(table, "Interactions: that effect minus the effect at %s", e->home);
     else
         table_caption(table, "The effect at each of the other settings");
-    table_column(table, "level", TABLE_LEFT);
+    bool levels = !narrow || e->overall_count > 1;
+    if (levels)
+        table_column(table, "level", TABLE_LEFT);
     table_column(table, "at", TABLE_LEFT);
-    statistic_columns(table, e);
+    statistic_columns(table, e, narrow);
     for (size_t i = 0; i < count; i++) {
-        level_cell(table, e, &effects[i]);
+        if (levels)
+            level_cell(table, e, &effects[i]);
         table_text(table, effects[i].setting);
-        statistic_cells(table, &effects[i], interaction);
+        statistic_cells(table, &effects[i], interaction, narrow);
     }
     return table;
 }
 
+/* Of all three tables. */
+static int text_width(const struct effects *e, bool narrow)
+{
+    int most = 0;
+    for (int i = 0; i < 3; i++) {
+        struct table *table = i == 0 ? overall_table(e, narrow) : settings_table(e, i == 2, narrow);
+        int width = table_row_count(table) ? table_text_width(table, VERDICT_LEAST) : 0;
+        most = width > most ? width : most;
+        table_free(table);
+    }
+    return most;
+}
+
 static void write_people(const struct effects *e, enum table_format format, int width, FILE *out)
 {
-    struct table *table = overall_table(e);
+    bool narrow = format == TABLE_TEXT && width > 0 && text_width(e, false) > width;
+    struct table *table = overall_table(e, narrow);
     table_write(table, format, width, out);
     table_free(table);
     for (int interaction = 0; interaction < 2; interaction++) {
-        table = settings_table(e, interaction);
+        table = settings_table(e, interaction, narrow);
         if (table_row_count(table)) {
             fputc('\n', out);
             table_write(table, format, width, out);

@@ -10,8 +10,14 @@
 #include "core/memory.h"
 #include "core/trainer.h"
 #include "runner/clock.h"
+#include "runner/worker.h"
 
-enum { STEPS_TIMED = 2, CURVE_BYTES = 160 /* a step's row in the database, with its index */ };
+enum {
+    STEPS_TIMED = 2,
+    CURVE_BYTES = 160,        /* a step's row in the database, with its index */
+    DATABASE_BYTES = 1000000, /* schema, tokenizer and what is not yet written back */
+    GENERATIONS = 3           /* of checkpoints: two and one being written */
+};
 /* A step longer than this is timed once. */
 #define LONG_STEP 0.5
 
@@ -110,25 +116,29 @@ static double makespan(const struct estimate *estimate, size_t run_count, size_t
     return end;
 }
 
-/* 4-byte weights once when finished. For a run in progress weights and both moments: two generations and one being
- * written, of which one that resumes has two. */
-static void disk_add(uint64_t *bytes, const struct run *run, const struct planned_run *planned, int64_t steps_left,
-                     uint64_t *largest)
+/* 4-byte weights once when finished. For a run in progress weights and both moments in each generation, of which one
+ * that resumes has two already; a run that is over sooner never has as many. runs: NULL = nothing is known of time. */
+static uint64_t disk_bytes(const struct sweep *sweep, const struct schedule *schedule, size_t workers,
+                           const struct run_estimate *runs)
 {
-    uint64_t weights = 4 * (uint64_t)run->parameters, open = 3 * weights * (planned->step ? 1 : 3);
-    *bytes += weights + (uint64_t)steps_left * CURVE_BYTES;
-    *largest = open > *largest ? open : *largest;
+    uint64_t bytes = DATABASE_BYTES, largest = 0;
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct planned_run *planned = &schedule->runs[i];
+        if (!run_action_trains(planned->action))
+            continue;
+        uint64_t weights = 4 * (uint64_t)sweep->runs[i].parameters, generations = planned->step ? 1 : GENERATIONS;
+        if (runs && runs[i].seconds < CHECKPOINT_SECONDS * (double)generations)
+            generations = (uint64_t)(runs[i].seconds / CHECKPOINT_SECONDS);
+        uint64_t open = 3 * weights * generations;
+        bytes += weights + (uint64_t)(run_config(sweep, i)->training.steps - planned->step) * CURVE_BYTES;
+        largest = open > largest ? open : largest;
+    }
+    return bytes + (workers < schedule->to_train ? workers : schedule->to_train) * largest;
 }
 
 uint64_t estimate_disk(const struct sweep *sweep, const struct schedule *schedule, size_t workers)
 {
-    uint64_t bytes = 0, largest = 0;
-    for (size_t i = 0; i < sweep->run_count; i++) {
-        const struct planned_run *planned = &schedule->runs[i];
-        if (run_action_trains(planned->action))
-            disk_add(&bytes, &sweep->runs[i], planned, run_config(sweep, i)->training.steps - planned->step, &largest);
-    }
-    return bytes + (workers < schedule->to_train ? workers : schedule->to_train) * largest;
+    return disk_bytes(sweep, schedule, workers, NULL);
 }
 
 void estimate_make(struct estimate *estimate, const struct sweep *sweep, const struct schedule *schedule,
@@ -163,7 +173,7 @@ void estimate_make(struct estimate *estimate, const struct sweep *sweep, const s
         estimate->flops += run->flops_per_token * step_tokens * (double)out->steps_left;
     }
     size_t busy = workers < schedule->to_train ? workers : schedule->to_train;
-    estimate->disk_bytes = estimate_disk(sweep, schedule, workers);
+    estimate->disk_bytes = disk_bytes(sweep, schedule, workers, estimate->runs);
     estimate->seconds = makespan(estimate, count, busy ? busy : 1);
     memory_free(step_seconds);
 }

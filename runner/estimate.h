@@ -15,7 +15,7 @@ struct estimate {
     struct run_estimate *runs; /* one for each of the sweep */
     double seconds;            /* of all, on the workers; NaN when something was not measured */
     double flops;              /* still to compute */
-    uint64_t disk_bytes;       /* that finished weights, curves and open checkpoints will need */
+    uint64_t disk_bytes;       /* that finished weights, curves and open checkpoints will come to */
 };
 
 /* measure: makes a few training steps of each shape that will train; note is told why a shape was not measured.

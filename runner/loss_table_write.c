@@ -8,7 +8,15 @@
 #include "runner/layout.h"
 #include "runner/loss_table.h"
 
-enum { LABEL_COLUMNS = 32, TROUBLES_SHOWN = 5, CELL_SIZE = 96 };
+enum { TROUBLES_SHOWN = 5, CELL_SIZE = 96, SEEDS_LEAST = 12, VERDICT_LEAST = 16 };
+
+/* How much of itself a table shows, for terminals of any width. */
+struct form {
+    int label;       /* columns of a variant's label; 0 = whole */
+    bool tokens;     /* a column of them also where all are equal */
+    bool whole_ends; /* both ends of the interval, not its half width */
+};
+static const struct form whole_form = {0, true, true};
 
 static const char *const mark_texts[MARK_COUNT] = {
     [MARK_PARAMETERS] = "parameters are more than 2 % away from the baseline's: size alone may make the difference",
@@ -20,23 +28,31 @@ static const char *const mark_texts[MARK_COUNT] = {
     [MARK_CPU_CHANGED] = "a run of it changed its processor or kernels on the way: its last bits depend on where",
     [MARK_LEAK] = "a run of it is below what any model could get on its text, whose letters say nothing about each "
                   "other: it saw what it was to predict",
-    [MARK_UNTRAINED] = ("a run of it did not train: it ends no lower than an untrained model, or above where the best "
-                        "variant was after a quarter of training and since then fell less than a quarter as far"),
+    [MARK_UNTRAINED] = "a run of it did not train: it ends no lower than an untrained model, or far above the best "
+                       "variant, having hardly fallen since a quarter of training",
 };
 
-/* Numbers of the marks that occur, in order of first use; 0 = not used. */
+enum {
+    OF_PARAMETERS = 1u << MARK_PARAMETERS,
+    OF_TOKENS = 1u << MARK_TOKENS,
+    OF_VARIANT = (1u << MARK_COUNT) - 1 - OF_PARAMETERS - OF_TOKENS,
+};
+
+/* Numbers of the marks that occur, in the order in which one reads them; 0 = not used. */
 struct marks {
     int number[MARK_COUNT];
 };
 
 static struct marks marks_number(const struct loss_table *t)
 {
+    static const unsigned columns[] = {OF_VARIANT, OF_PARAMETERS, OF_TOKENS};
     struct marks marks = {{0}};
     int next = 1;
-    for (int m = 0; m < MARK_COUNT; m++)
-        for (size_t r = 0; r < t->row_count && !marks.number[m]; r++)
-            if (t->rows[r].marks & 1u << m)
-                marks.number[m] = next++;
+    for (size_t r = 0; r < t->row_count; r++)
+        for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
+            for (int m = 0; m < MARK_COUNT; m++)
+                if (t->rows[r].marks & columns[c] & 1u << m && !marks.number[m])
+                    marks.number[m] = next++;
     return marks;
 }
 
@@ -50,12 +66,6 @@ static const char *marks_text(const struct marks *marks, const struct loss_row *
             used += (size_t)snprintf(buf + used, CELL_SIZE - used, " [%d]", marks->number[m]);
     return buf;
 }
-
-enum {
-    OF_PARAMETERS = 1u << MARK_PARAMETERS,
-    OF_TOKENS = 1u << MARK_TOKENS,
-    OF_VARIANT = (1u << MARK_COUNT) - 1 - OF_PARAMETERS - OF_TOKENS,
-};
 
 /* ---- cells ---- */
 
@@ -82,11 +92,13 @@ static void signed_cell(struct table *table, double value)
     table_shown(table, value, buf);
 }
 
-static void interval_cell(struct table *table, const struct loss_row *row)
+static void interval_cell(struct table *table, const struct loss_row *row, const struct form *form)
 {
     char low[CELL_SIZE], high[CELL_SIZE];
     if (!isfinite(row->ci_low))
         table_absent(table, row->baseline ? "" : "n/a");
+    else if (!form->whole_ends)
+        table_textf(table, "%s", number_text((row->ci_high - row->ci_low) / 2, high));
     else
         table_textf(table, "[%s, %s]", number_text(row->ci_low, low), number_text(row->ci_high, high));
 }
@@ -136,17 +148,17 @@ static void seeds_cell(struct table *table, const struct loss_row *row)
 
 /* A long label is cut, and told apart by its row: "a very long lab... #3". */
 static void label_cell(struct table *table, const struct loss_row *row, size_t number, const struct marks *marks,
-                       bool cut)
+                       const struct form *form)
 {
     char mark[CELL_SIZE];
     marks_text(marks, row, OF_VARIANT, mark);
-    if (!cut || layout_columns(row->variant) <= LABEL_COLUMNS) {
+    if (form->label == 0 || layout_columns(row->variant) <= form->label) {
         table_textf(table, "%s%s", row->variant, mark);
         return;
     }
     size_t bytes = strlen(row->variant);
     char *label = memory_copy_text(row->variant);
-    while (bytes && (layout_columns(label) > LABEL_COLUMNS - 8 || (label[bytes] & 0xc0) == 0x80))
+    while (bytes && (layout_columns(label) > form->label - 8 || (label[bytes] & 0xc0) == 0x80))
         label[--bytes] = 0;
     table_textf(table, "%s... #%zu%s", label, number + 1, mark);
     memory_free(label);
@@ -197,11 +209,29 @@ static const char *mean_heading(const struct loss_table *t, char buf[CELL_SIZE])
     return buf;
 }
 
-static void value_columns(struct table *table, const struct loss_table *t)
+/* Of every variant that has some; 0 when they differ. */
+static int64_t tokens_of_all(const struct loss_table *t)
+{
+    int64_t tokens = 0;
+    for (size_t r = 0; r < t->row_count; r++) {
+        if (tokens && t->rows[r].tokens && t->rows[r].tokens != tokens)
+            return 0;
+        tokens = t->rows[r].tokens ? t->rows[r].tokens : tokens;
+    }
+    return tokens;
+}
+
+static bool has_tokens(const struct loss_table *t, const struct form *form)
+{
+    return form->tokens || tokens_of_all(t) == 0;
+}
+
+static void value_columns(struct table *table, const struct loss_table *t, const struct form *form)
 {
     char heading[CELL_SIZE];
     table_column(table, "parameters", TABLE_RIGHT);
-    table_column(table, "tokens", TABLE_RIGHT);
+    if (has_tokens(t, form))
+        table_column(table, "tokens", TABLE_RIGHT);
     table_column(table, mean_heading(t, heading), TABLE_RIGHT);
     table_column(table, "sd", TABLE_RIGHT);
     table_column(table, "spread", TABLE_RIGHT);
@@ -209,20 +239,21 @@ static void value_columns(struct table *table, const struct loss_table *t)
 }
 
 static void value_cells(struct table *table, const struct loss_table *t, const struct loss_row *row,
-                        const struct marks *marks)
+                        const struct marks *marks, const struct form *form)
 {
     parameters_cell(table, t, row, marks);
-    tokens_cell(table, row, marks);
+    if (has_tokens(t, form))
+        tokens_cell(table, row, marks);
     number_cell(table, row->mean);
     number_cell(table, row->sd);
     number_cell(table, row->spread);
     seeds_cell(table, row);
 }
 
-static void comparison_columns(struct table *table, const struct loss_table *t)
+static void comparison_columns(struct table *table, const struct loss_table *t, const struct form *form)
 {
     char heading[64];
-    snprintf(heading, sizeof heading, "%g %% interval", 100 * (1 - t->alpha));
+    snprintf(heading, sizeof heading, form->whole_ends ? "%g %% interval" : "+- (%g %%)", 100 * (1 - t->alpha));
     table_column(table, "delta", TABLE_RIGHT);
     table_column(table, heading, TABLE_RIGHT);
     table_column(table, "p_holm", TABLE_RIGHT);
@@ -230,7 +261,7 @@ static void comparison_columns(struct table *table, const struct loss_table *t)
     table_column(table, "verdict", TABLE_LEFT);
 }
 
-static void comparison_cells(struct table *table, const struct loss_row *row)
+static void comparison_cells(struct table *table, const struct loss_row *row, const struct form *form)
 {
     if (row->baseline) {
         for (int i = 0; i < 4; i++)
@@ -239,38 +270,40 @@ static void comparison_cells(struct table *table, const struct loss_row *row)
         return;
     }
     signed_cell(table, row->delta);
-    interval_cell(table, row);
+    interval_cell(table, row, form);
     p_cell(table, row->p_holm);
     number_cell(table, row->mde);
     table_text(table, row->verdict);
 }
 
-static struct table *values_make(const struct loss_table *t, const struct marks *marks, bool cut)
+static struct table *values_make(const struct loss_table *t, const struct marks *marks, const struct form *form)
 {
     struct table *table = table_create();
-    char moment[MOMENT_SIZE];
+    char moment[MOMENT_SIZE], tokens[32];
     table_caption(table, "%s: %s on %s %s%s", t->experiment, t->metric, t->split, moment_format(&t->moment, moment),
                   direction_text(t));
+    if (!has_tokens(t, form))
+        table_caption(table, "Each run was trained on %s tokens", format_count(tokens_of_all(t), tokens));
     table_column(table, "variant", TABLE_LEFT);
-    value_columns(table, t);
+    value_columns(table, t, form);
     for (size_t r = 0; r < t->row_count; r++) {
-        label_cell(table, &t->rows[r], r, marks, cut);
-        value_cells(table, t, &t->rows[r], marks);
+        label_cell(table, &t->rows[r], r, marks, form);
+        value_cells(table, t, &t->rows[r], marks, form);
     }
     return table;
 }
 
-static struct table *comparisons_make(const struct loss_table *t, const struct marks *marks, bool cut)
+static struct table *comparisons_make(const struct loss_table *t, const struct marks *marks, const struct form *form)
 {
     struct table *table = table_create();
     table_caption(table, "Against the baseline, paired by seed; margin %g, alpha %g", t->margin, t->alpha);
     table_column(table, "variant", TABLE_LEFT);
-    comparison_columns(table, t);
+    comparison_columns(table, t, form);
     for (size_t r = 0; r < t->row_count && t->baseline_parameters; r++) {
         if (t->rows[r].baseline)
             continue;
-        label_cell(table, &t->rows[r], r, marks, cut);
-        comparison_cells(table, &t->rows[r]);
+        label_cell(table, &t->rows[r], r, marks, form);
+        comparison_cells(table, &t->rows[r], form);
     }
     return table;
 }
@@ -278,7 +311,7 @@ static struct table *comparisons_make(const struct loss_table *t, const struct m
 struct table *loss_table_values(const struct loss_table *table)
 {
     struct marks marks = marks_number(table);
-    struct table *values = values_make(table, &marks, false);
+    struct table *values = values_make(table, &marks, &whole_form);
     notes_add(values, table, &marks);
     return values;
 }
@@ -286,27 +319,32 @@ struct table *loss_table_values(const struct loss_table *table)
 struct table *loss_table_comparisons(const struct loss_table *table)
 {
     struct marks marks = marks_number(table);
-    return comparisons_make(table, &marks, false);
+    return comparisons_make(table, &marks, &whole_form);
 }
 
-static void value_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
+/* The first form in which both blocks fit, the last where none does. */
+static struct form form_choose(const struct loss_table *t, const struct marks *marks, int width)
 {
-    struct table *table = values_make(t, marks, true);
+    static const struct form forms[] = {{32, true, true},   {32, false, true},  {32, false, false}, {28, false, false},
+                                        {24, false, false}, {20, false, false}, {16, false, false}, {12, false, false}};
+    size_t f = 0;
+    for (bool fits = width == 0; !fits && f + 1 < sizeof forms / sizeof forms[0]; f += !fits) {
+        struct table *values = values_make(t, marks, &forms[f]), *comparisons = comparisons_make(t, marks, &forms[f]);
+        fits = table_text_width(values, SEEDS_LEAST) <= width && table_text_width(comparisons, VERDICT_LEAST) <= width;
+        table_free(values);
+        table_free(comparisons);
+    }
+    return forms[f];
+}
+
+/* Takes the table. */
+static void block_write(struct table *table, int width, FILE *out)
+{
     table_write(table, TABLE_TEXT, width, out);
     table_free(table);
 }
 
-static void comparison_block(const struct loss_table *t, const struct marks *marks, int width, FILE *out)
-{
-    struct table *table = comparisons_make(t, marks, true);
-    if (table_row_count(table)) {
-        fputc('\n', out);
-        table_write(table, TABLE_TEXT, width, out);
-    }
-    table_free(table);
-}
-
-static void changes_block(const struct loss_table *t, int width, FILE *out)
+static struct table *changes_make(const struct loss_table *t, const struct marks *marks, const struct form *form)
 {
     static const struct marks none;
     struct loss_row plain;
@@ -316,16 +354,28 @@ static void changes_block(const struct loss_table *t, int width, FILE *out)
     for (size_t r = 0; r < t->row_count; r++) {
         plain = t->rows[r];
         plain.marks = 0;
-        label_cell(table, &plain, r, &none, true);
-        bool cut = layout_columns(plain.variant) > LABEL_COLUMNS;
+        label_cell(table, &plain, r, &none, form);
+        bool cut = layout_columns(plain.variant) > form->label;
         table_textf(table, "%s%s%s%s", plain.changes, !*plain.changes && !cut ? "none" : "", cut ? " - labelled " : "",
                     cut ? plain.variant : "");
     }
+    notes_add(table, t, marks);
+    return table;
+}
+
+static void write_text(const struct loss_table *t, int width, FILE *out)
+{
     struct marks marks = marks_number(t);
-    notes_add(table, t, &marks);
+    struct form form = form_choose(t, &marks, width);
+    block_write(values_make(t, &marks, &form), width, out);
+    struct table *comparisons = comparisons_make(t, &marks, &form);
+    if (table_row_count(comparisons)) {
+        fputc('\n', out);
+        table_write(comparisons, TABLE_TEXT, width, out);
+    }
+    table_free(comparisons);
     fputc('\n', out);
-    table_write(table, TABLE_TEXT, width, out);
-    table_free(table);
+    block_write(changes_make(t, &marks, &form), width, out);
 }
 
 static void write_wide(const struct loss_table *t, enum table_format format, FILE *out)
@@ -337,13 +387,13 @@ static void write_wide(const struct loss_table *t, enum table_format format, FIL
                   moment_format(&t->moment, moment), direction_text(t), t->margin, t->alpha);
     table_column(table, "variant", TABLE_LEFT);
     table_column(table, "changed settings", TABLE_LEFT);
-    value_columns(table, t);
-    comparison_columns(table, t);
+    value_columns(table, t, &whole_form);
+    comparison_columns(table, t, &whole_form);
     for (size_t r = 0; r < t->row_count; r++) {
-        label_cell(table, &t->rows[r], r, &marks, false);
+        label_cell(table, &t->rows[r], r, &marks, &whole_form);
         table_text(table, t->rows[r].changes);
-        value_cells(table, t, &t->rows[r], &marks);
-        comparison_cells(table, &t->rows[r]);
+        value_cells(table, t, &t->rows[r], &marks, &whole_form);
+        comparison_cells(table, &t->rows[r], &whole_form);
     }
     notes_add(table, t, &marks);
     table_write(table, format, 0, out);
@@ -417,13 +467,8 @@ static void write_json(const struct loss_table *t, FILE *out)
 
 void loss_table_write(const struct loss_table *table, enum table_format format, int width, FILE *out)
 {
-    struct marks marks = marks_number(table);
     switch (format) {
-    case TABLE_TEXT:
-        value_block(table, &marks, width, out);
-        comparison_block(table, &marks, width, out);
-        changes_block(table, width, out);
-        break;
+    case TABLE_TEXT: write_text(table, width, out); break;
     case TABLE_MD:
     case TABLE_LATEX: write_wide(table, format, out); break;
     case TABLE_JSON: write_json(table, out); break;

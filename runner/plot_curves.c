@@ -214,9 +214,15 @@ static double labels_place_below(struct curves *curves, struct canvas *canvas, d
     return lowest;
 }
 
+static const char *blocks_text(int64_t blocks, char buf[32])
+{
+    snprintf(buf, 32, blocks ? "up to %lld" : "all", (long long)blocks);
+    return buf;
+}
+
 static void footer_write(FILE *out, const struct curves *curves, const struct figure *figure)
 {
-    char seeds[64];
+    char seeds[64], last[32], before[32];
     const char *band = curves->fewest > 2  ? "95 % t interval of the mean"
                        : curves->most == 2 ? "from the one seed to the other"
                                            : "95 % t interval of the mean; of two seeds, from the one to the other";
@@ -228,6 +234,9 @@ static void footer_write(FILE *out, const struct curves *curves, const struct fi
         fprintf(out, "Line: mean of %s seeds; band: %s; faint: each seed.", seeds, band);
     else if (curves->most == 1)
         fputs("One seed each: no band.", out);
+    if (curves->most && figure->data.blocks != figure->data.final_blocks)
+        fprintf(out, " The last point is of %s blocks of text, those before it of %s.",
+                blocks_text(figure->data.final_blocks, last), blocks_text(figure->data.blocks, before));
     if (curves->crosses)
         fprintf(out, " Cross: last value of a run that diverged%s; it is in no mean.",
                 curves->beyond ? " (at the edge: beyond the axis)" : "");

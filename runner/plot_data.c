@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "runner/plot_text.h"
+#include "runner/sql.h"
 #include "runner/statistics.h"
 
 enum {
@@ -104,7 +105,7 @@ static void row_add(struct plot_data *data, sqlite3_stmt *row, bool logarithmic,
 }
 
 /* The query as it was run, with a newline at its end. */
-static char *sql_text(sqlite3_stmt *statement, const char *sql)
+static char *sql_expanded(sqlite3_stmt *statement, const char *sql)
 {
     char *expanded = statement ? sqlite3_expanded_sql(statement) : NULL;
     const char *text = expanded ? expanded : sql;
@@ -113,6 +114,23 @@ static char *sql_text(sqlite3_stmt *statement, const char *sql)
     snprintf(copy, size, "%s\n", text);
     sqlite3_free(expanded);
     return copy;
+}
+
+static bool blocks_read(sqlite3 *db, const struct plot_query *query, struct plot_data *data, struct error *err)
+{
+    bool row = false;
+    sqlite3_stmt *s = sql_prepare(db,
+                                  "select json_extract(config, '$.\"evaluation.blocks\"'), "
+                                  "json_extract(config, '$.\"evaluation.final_blocks\"') "
+                                  "from runs where experiment = ? limit 1",
+                                  "t", err, query->experiment);
+    bool ok = s && sql_step(s, &row, err);
+    if (ok && row) {
+        data->blocks = sqlite3_column_int64(s, 0);
+        data->final_blocks = sqlite3_column_int64(s, 1);
+    }
+    sqlite3_finalize(s);
+    return ok;
 }
 
 bool plot_data_read(sqlite3 *db, const struct plot_query *query, struct plot_data *data, struct error *err)
@@ -129,7 +147,8 @@ bool plot_data_read(sqlite3 *db, const struct plot_query *query, struct plot_dat
     ok = ok && result == SQLITE_DONE;
     if (!ok)
         error_set(err, "the query of a figure failed: %s", sqlite3_errmsg(db));
-    data->sql = sql_text(statement, query->sql);
+    ok = ok && (strcmp(query->split, "train") == 0 || blocks_read(db, query, data, err));
+    data->sql = sql_expanded(statement, query->sql);
     sqlite3_finalize(statement);
     memory_free(variant_name);
     if (!ok)

@@ -168,7 +168,10 @@ static void footer_place(const struct final *final, const struct figure *figure,
     if (final->clipped)
         fputs(" Bars that reach an edge go on beyond it.", out);
     if (isfinite(final->reference) && final->baseline)
-        fprintf(out, " Dashed line: mean of the baseline (%s).", final->baseline);
+        fprintf(out,
+                strcmp(final->baseline, "baseline") ? " Dashed line: mean of the baseline (%s)."
+                                                    : " Dashed line: mean of the %s.",
+                final->baseline);
     if (figure->data.unshown)
         fprintf(out, " %zu values at or below 0 are not on a logarithmic axis.", figure->data.unshown);
     fclose(out);

@@ -36,7 +36,7 @@ struct table {
     struct list captions, notes;
 };
 
-enum { WRAP_LEAST = 16 }; /* a last column is not wrapped narrower than this */
+enum { WRAP_LEAST = 12 }; /* a last column is not wrapped narrower than this */
 
 bool table_format_find(const char *name, enum table_format *format)
 {
@@ -225,17 +225,34 @@ static void row_put(const struct table *table, size_t row, bool heading, const i
     }
 }
 
+static int column_width(const struct table *table, size_t c)
+{
+    int width = layout_columns(table->columns[c].heading);
+    for (size_t r = 0; r < table_row_count(table); r++) {
+        int columns = layout_columns(cell_at(table, r, c)->shown);
+        width = columns > width ? columns : width;
+    }
+    return width;
+}
+
+int table_text_width(const struct table *table, int last_least)
+{
+    int total = 0;
+    for (size_t c = 0; c < table->column_count; c++) {
+        int width = column_width(table, c);
+        bool wraps = c + 1 == table->column_count && width > last_least;
+        total += (wraps ? last_least : width) + (c ? 2 : 0);
+    }
+    return total;
+}
+
 static void write_text(const struct table *table, int width, FILE *out)
 {
     size_t rows = table_row_count(table);
     int *widths = memory_alloc(table->column_count, sizeof *widths);
     int total = 0;
     for (size_t c = 0; c < table->column_count; c++) {
-        widths[c] = layout_columns(table->columns[c].heading);
-        for (size_t r = 0; r < rows; r++) {
-            int columns = layout_columns(cell_at(table, r, c)->shown);
-            widths[c] = columns > widths[c] ? columns : widths[c];
-        }
+        widths[c] = column_width(table, c);
         total += widths[c] + (c ? 2 : 0);
     }
     for (size_t i = 0; i < table->captions.count; i++)
@@ -336,6 +353,20 @@ static void html_cell(const struct cell *cell, enum table_align align, bool name
     fprintf(out, "</bdi></%s>", names_row ? "th" : "td");
 }
 
+/* A setting's name may be broken after its dot and its underscores. */
+static void heading_html(const char *text, FILE *out)
+{
+    char *copy = memory_copy_text(text), *part = copy;
+    for (size_t length; (length = strcspn(part, "._")) && part[length]; part += length + 1) {
+        char mark[2] = {part[length], 0};
+        part[length] = 0;
+        html_put(part, out);
+        fprintf(out, "%s<wbr>", mark);
+    }
+    html_put(part, out);
+    memory_free(copy);
+}
+
 void table_write_html(const struct table *table, FILE *out)
 {
     fputs("<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"", out);
@@ -349,7 +380,7 @@ void table_write_html(const struct table *table, FILE *out)
     for (size_t c = 0; c < table->column_count; c++) {
         fprintf(out, "<th scope=\"col\"%s><button type=\"button\">",
                 table->columns[c].align == TABLE_RIGHT ? " class=\"number\"" : "");
-        html_put(table->columns[c].heading, out);
+        heading_html(table->columns[c].heading, out);
         fputs("</button></th>", out);
     }
     fputs("</tr></thead>\n<tbody>\n", out);

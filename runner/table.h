@@ -48,6 +48,9 @@ void table_note(struct table *table, const char *format, ...) __attribute__((for
 
 size_t table_row_count(const struct table *table);
 
+/* Columns of its text, the last column wrapped to last_least where it is wider. */
+int table_text_width(const struct table *table, int last_least);
+
 /* width: of text, 0 = no limit: the last column and the notes are wrapped to fit. */
 void table_write(const struct table *table, enum table_format format, int width, FILE *out);
 

@@ -8,24 +8,27 @@
 #include "runner/query.h"
 #include "runner/sql.h"
 
-static const double least_share = 0.25; /* of the best variant's fall */
+/* Of the best variant's fall: since a quarter of training, and in all. */
+static const double least_share = 0.25, most_lacking = 0.15;
 
 struct progress_mean {
-    double quarter, last;
+    double first, quarter, last;
 };
 
 /* Of the variant's runs; not a number when one lacks a point. */
 static struct progress_mean mean_of(const struct progress_points *runs, size_t count, size_t variant)
 {
-    struct progress_mean mean = {0, 0};
+    struct progress_mean mean = {0, 0, 0};
     double n = 0;
     for (size_t i = 0; i < count; i++)
         if (runs[i].variant == variant) {
+            mean.first += runs[i].first;
             mean.quarter += runs[i].quarter;
             mean.last += runs[i].last;
             n++;
         }
-    return n > 0 ? (struct progress_mean){mean.quarter / n, mean.last / n} : (struct progress_mean){NAN, NAN};
+    return n > 0 ? (struct progress_mean){mean.first / n, mean.quarter / n, mean.last / n}
+                 : (struct progress_mean){NAN, NAN, NAN};
 }
 
 static double first_lowest(const struct progress_points *runs, size_t count, int64_t tokenizer)
@@ -39,7 +42,7 @@ static double first_lowest(const struct progress_points *runs, size_t count, int
 
 void untrained_find(struct progress_points *runs, size_t count, size_t variant_count)
 {
-    struct progress_mean best = {NAN, NAN};
+    struct progress_mean best = {NAN, NAN, NAN};
     for (size_t v = 0; v < variant_count; v++) {
         struct progress_mean mean = mean_of(runs, count, v);
         if (!isnan(mean.quarter + mean.last) && !(best.last <= mean.last))
@@ -47,7 +50,8 @@ void untrained_find(struct progress_points *runs, size_t count, size_t variant_c
     }
     for (size_t i = 0; i < count; i++) {
         struct progress_points *run = &runs[i];
-        bool stuck = run->last > best.quarter && run->quarter - run->last < least_share * (best.quarter - best.last);
+        bool stuck = run->last > best.quarter && run->last - best.last > most_lacking * (best.first - best.last) &&
+                     run->quarter - run->last < least_share * (best.quarter - best.last);
         run->untrained = run->last >= first_lowest(runs, count, run->tokenizer) || stuck;
     }
 }

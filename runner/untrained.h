@@ -1,9 +1,10 @@
 /* Runs that did not train, told by their validation curves beside those of the best variant.
  *
  * A run did not train when it ends no lower than an untrained model of its tokenizer is (the lowest first evaluation),
- * or when it got stuck: it ends above where the best variant stood after a quarter of its training, and has fallen
- * since its own quarter by less than a quarter of what the best variant has. The second is what a decoder does that
- * learns how frequent each token is and nothing else. Bits per byte, so that tokenizers compare. */
+ * or when it got stuck: it ends above where the best variant stood after a quarter of its training, lacks more than a
+ * tenth of what training gave that variant, and has fallen since its own quarter by less than a quarter of what the
+ * best variant has. That is what a decoder does that learns how frequent each token is and nothing else. Bits per byte,
+ * so that tokenizers compare. */
 #ifndef RUNNER_UNTRAINED_H
 #define RUNNER_UNTRAINED_H
 

@@ -20,8 +20,8 @@
 #include "runner/safetensors.h"
 #include "runner/version.h"
 
-/* Seconds between checkpoints by time; writing them may take one part in so many of a run. */
-enum { CHECKPOINT_SECONDS = 20, CHECKPOINT_SHARE = 100 };
+/* Writing checkpoints may take one part in so many of a run. */
+enum { CHECKPOINT_SHARE = 100 };
 
 /* What the run has come to; WORKER_ON while it goes on. */
 enum worker_end { WORKER_ON, WORKER_FINISHED, WORKER_DIVERGED, WORKER_STOPPED, WORKER_ENVIRONMENT };

@@ -23,6 +23,7 @@ struct job {
     char checkpoint_folder[4096];
     int64_t checkpoint_every; /* steps; 0 = by time */
 };
+enum { CHECKPOINT_SECONDS = 20 }; /* between checkpoints by time */
 
 char *job_json(const struct job *job); /* owner: caller, memory_free() */
 bool job_from_json(const char *json, struct job *job, struct error *err);
