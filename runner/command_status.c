@@ -1,6 +1,7 @@
 /* runner status: what runs now, from any terminal. */
 #include <stdio.h>
 
+#include "runner/cluster_status.h"
 #include "runner/command.h"
 #include "runner/database.h"
 #include "runner/sql.h"
@@ -13,23 +14,62 @@ static const struct option options[] = {
 
 enum { WIDTH = 100 };
 
+static void note_print(const char *text)
+{
+    message("%s", text);
+}
+
+static sqlite3 *reader_open(const char *path)
+{
+    struct error err;
+    sqlite3 *db = database_open_reader(path, &err);
+    if (!db)
+        die(EXIT_ENVIRONMENT, "%s", err.text);
+    return db;
+}
+
+/* What is on a cluster is picked up. False: as far as is known, no task trains. A cluster that does not answer costs
+ * only what it alone knows. */
+static bool cluster_look(struct cluster_watch *watch, const char *path)
+{
+    struct error err;
+    sqlite3 *db = reader_open(path);
+    bool ok = cluster_watch_open(watch, db, path, &err);
+    sqlite3_close(db);
+    if (!ok)
+        die(EXIT_ENVIRONMENT, "%s", err.text);
+    if (!watch->count)
+        return false;
+    if (!cluster_watch_gather(watch, &err))
+        message("%s", err.text);
+    db = reader_open(path);
+    ok = cluster_watch_ask(watch, db, note_print, &err);
+    sqlite3_close(db);
+    if (!ok)
+        message("where the tasks of the cluster are is unknown: %s", err.text);
+    return !ok || watch->active;
+}
+
 static int status_run(const struct command *command, const struct arguments *arguments)
 {
     (void)command;
     struct error err;
+    struct cluster_watch watch;
     const char *path = option_text(arguments, "db", "results/results.db");
-    sqlite3 *db = database_open_reader(path, &err);
-    if (!db)
-        die(EXIT_ENVIRONMENT, "%s", err.text);
-    struct status *status = sql_script(db, "begin", &err) ? status_read(db, path, &err) : NULL;
+    bool elsewhere = cluster_look(&watch, path);
+    sqlite3 *db = reader_open(path);
+    struct status *status = sql_script(db, "begin", &err) ? status_read_elsewhere(db, path, elsewhere, &err) : NULL;
     sqlite3_close(db);
     if (!status)
         die(EXIT_ENVIRONMENT, "%s", err.text);
+    status->tasks = watch.tasks;
+    status->task_count = watch.task_count;
     if (arguments->json)
         status_print_json(status, stdout);
     else
         status_print(status, WIDTH, stdout);
     status_free(status);
+    cluster_watch_close(&watch);
     return EXIT_DONE;
 }
 
@@ -38,10 +78,13 @@ const struct command command_status = {
     .name = "status",
     .arguments = "",
     .summary = "Show what is being trained now, how far it is and the time left; from any terminal.",
-    .help = "Runs of each experiment by state, and for those that train: step, steps a second, loss, time left.\n\n"
-            "Example:\n"
-            "  runner status\n"
-            "  runner status --json",
+    .help =
+        "Runs of each experiment by state, and for those that train: step, steps a second, loss, time left. "
+        "What tasks of a cluster have written is gathered first, from any login node, and Slurm is asked where they "
+        "are.\n\n"
+        "Example:\n"
+        "  runner status\n"
+        "  runner status --json",
     .options = options,
     .json = true,
     .run = status_run,

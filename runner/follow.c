@@ -30,6 +30,8 @@ struct watched {
     bool ended, held;
     enum run_state shown; /* as progress has been told */
     int64_t next_step, last_evaluation;
+    int64_t submitted_at; /* next_step then; -1: not by this command */
+    int stalls;           /* tasks in a row that were submitted and came no further */
     enum slurm_life life;
     int misses; /* looks in a row that did not show it, or showed an unknown word */
     char word[40];
@@ -269,6 +271,11 @@ static bool run_judge(struct follower *f, size_t i, bool *again, struct error *e
     *again =
         task_goes_on(w->misses && w->life != SLURM_UNKNOWN ? "" : w->word, state != RUN_QUEUED && state != RUN_NONE,
                      checkpoint, state == RUN_INTERRUPTED, reason, sizeof reason);
+    /* A task counts those before it that came no further (task.c), but one that never began cannot. */
+    if (*again && w->submitted_at == w->next_step && w->stalls + 1 >= TASK_TRIES) {
+        *again = false;
+        snprintf(reason, sizeof reason, "%d tasks in a row made no progress (%.40s)", TASK_TRIES, w->word);
+    }
     return *again || run_fail(f, i, reason, err);
 }
 
@@ -309,6 +316,8 @@ static bool runs_submit(struct follower *f, const bool *again, size_t count, str
                                   .round = round,
                                   .chunk = n / chunk,
                                   .index = n % chunk,
+                                  .stalls = w->submitted_at == w->next_step ? w->stalls + 1 : 0,
+                                  .submitted_at = w->next_step,
                                   .shown = w->shown,
                                   .next_step = w->next_step,
                                   .last_evaluation = w->last_evaluation,
@@ -402,7 +411,7 @@ static void watch(struct follower *f)
         if (!run_action_trains(f->schedule->runs[i].action))
             continue;
         struct watched *w = &f->watched[f->count];
-        *w = (struct watched){.run = i, .last_evaluation = -1, .life = SLURM_OVER};
+        *w = (struct watched){.run = i, .last_evaluation = -1, .submitted_at = -1, .life = SLURM_OVER};
         w->wanted_again = f->schedule->runs[i].action == ACTION_RETRY;
         f->gathered[f->count].key = f->sweep->runs[i].key;
         w->placed = cluster_find(f->cluster, f->sweep->runs[i].key, &w->round, &w->chunk, &w->index);

@@ -28,7 +28,7 @@ static bool counts_read(sqlite3 *db, struct status *status, struct error *err)
             status->experiment_count++;
         }
         enum run_state state = run_state_find(sql_text(s, 2));
-        if (state == RUN_RUNNING && !*status->holder)
+        if (state == RUN_RUNNING && !*status->holder && !status->elsewhere)
             state = RUN_INTERRUPTED;
         status->experiments[status->experiment_count - 1].counts[state] += sqlite3_column_int64(s, 3);
     }
@@ -87,13 +87,13 @@ static bool runs_read(sqlite3 *db, struct status *status, struct status_experime
     return ok;
 }
 
-struct status *status_read_held(sqlite3 *db, const char *path, const char *holder, struct error *err)
+struct status *status_read_elsewhere(sqlite3 *db, const char *path, bool elsewhere, struct error *err)
 {
     struct status *status = memory_alloc(1, sizeof *status);
-    if (!database_lock_holder(path, status->holder, sizeof status->holder))
-        snprintf(status->holder, sizeof status->holder, "%s", holder);
+    status->elsewhere = elsewhere;
+    database_lock_holder(path, status->holder, sizeof status->holder);
     bool ok = counts_read(db, status, err);
-    for (size_t i = 0; ok && *status->holder && i < status->experiment_count; i++)
+    for (size_t i = 0; ok && (*status->holder || elsewhere) && i < status->experiment_count; i++)
         if (status->experiments[i].counts[RUN_RUNNING])
             ok = runs_read(db, status, &status->experiments[i], err);
     if (!ok) {
@@ -105,7 +105,7 @@ struct status *status_read_held(sqlite3 *db, const char *path, const char *holde
 
 struct status *status_read(sqlite3 *db, const char *path, struct error *err)
 {
-    return status_read_held(db, path, "", err);
+    return status_read_elsewhere(db, path, false, err);
 }
 
 void status_free(struct status *status)
@@ -178,23 +178,44 @@ static struct table *runs_table(const struct status *status)
     return table;
 }
 
+static struct table *tasks_table(const struct status *status)
+{
+    static const char *const names[] = {"experiment", "state", "reason", "tasks"};
+    struct table *table = table_create();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        table_column(table, names[i], i == 3 ? TABLE_RIGHT : TABLE_LEFT);
+    for (size_t t = 0; t < status->task_count; t++) {
+        const struct status_tasks *x = &status->tasks[t];
+        table_text(table, x->experiment);
+        table_text(table, x->state);
+        table_text(table, *x->reason ? x->reason : NULL);
+        table_integer(table, x->count);
+    }
+    return table;
+}
+
 void status_print_json(const struct status *status, FILE *out)
 {
-    struct table *experiments = experiments_table(status), *runs = runs_table(status);
+    struct table *experiments = experiments_table(status), *runs = runs_table(status), *tasks = tasks_table(status);
     json_t *root = json_object();
     json_put(root, "holder", json_from_text(*status->holder ? status->holder : NULL));
     json_put(root, "experiments", table_json(experiments));
     json_put(root, "running", table_json(runs));
+    json_put(root, "cluster", table_json(tasks));
     json_print(root, out);
     json_decref(root);
     table_free(experiments);
     table_free(runs);
+    table_free(tasks);
 }
 
 static void print_experiments(const struct status *status, int width, FILE *out)
 {
     struct table *table = table_create();
-    table_caption(table, "%s%s", *status->holder ? "Open for writing by " : "Nothing is being trained now.",
+    table_caption(table, "%s%s",
+                  *status->holder     ? "Open for writing by "
+                  : status->elsewhere ? "On a cluster; nobody follows now."
+                                      : "Nothing is being trained now.",
                   status->holder);
     table_column(table, "experiment", TABLE_LEFT);
     for (size_t i = 0; i < SHOWN_STATES; i++)
@@ -244,5 +265,12 @@ void status_print(const struct status *status, int width, FILE *out)
     if (status->run_count) {
         fputc('\n', out);
         print_runs(status, width, out);
+    }
+    if (status->task_count) {
+        struct table *table = tasks_table(status);
+        table_caption(table, "Tasks on the cluster of runs that have not ended:");
+        fputc('\n', out);
+        table_write(table, TABLE_TEXT, width, out);
+        table_free(table);
     }
 }

@@ -26,8 +26,17 @@ struct status_experiment {
     double seconds_left;
 };
 
+/* Tasks of one experiment on a cluster that are in one state. */
+struct status_tasks {
+    char *experiment, state[40], reason[80]; /* the scheduler's words */
+    int64_t count;
+};
+
 struct status {
-    char holder[512]; /* who trains now; "" = nobody */
+    char holder[512];                 /* who trains now; "" = nobody */
+    bool elsewhere;                   /* tasks of a cluster train, whoever holds the database */
+    const struct status_tasks *tasks; /* whoever reads the status may give them; the caller's */
+    size_t task_count;
     struct status_experiment *experiments;
     size_t experiment_count;
     struct status_run *runs; /* those that train */
@@ -37,8 +46,8 @@ struct status {
 /* Without a holder, runs in state running are those of a process that is gone: counted as interrupted. NULL and err.
  * Owner: caller, status_free(). */
 struct status *status_read(sqlite3 *db, const char *path, struct error *err);
-/* The same, where `holder` trains when nobody holds the lock. */
-struct status *status_read_held(sqlite3 *db, const char *path, const char *holder, struct error *err);
+/* elsewhere: tasks of a cluster train, also when nobody holds the lock. */
+struct status *status_read_elsewhere(sqlite3 *db, const char *path, bool elsewhere, struct error *err);
 void status_free(struct status *status); /* takes NULL */
 
 void status_print(const struct status *status, int width, FILE *out);
