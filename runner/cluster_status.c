@@ -113,7 +113,9 @@ static const char *key_of(const struct cluster *cluster, const struct slurm_task
 
 static void task_count(struct cluster_watch *watch, const struct cluster *cluster, const struct slurm_task *task)
 {
-    const char *reason = strcmp(task->reason, "None") == 0 ? "" : task->reason;
+    /* Slurm keeps the reason of a task that waited when it runs. */
+    bool waits = slurm_life_of(task->state) == SLURM_WAITS && strcmp(task->reason, "None") != 0;
+    const char *reason = waits ? task->reason : "";
     for (size_t i = 0; i < watch->task_count; i++) {
         struct status_tasks *t = &watch->tasks[i];
         if (strcmp(t->experiment, experiment_of(cluster)) == 0 && strcmp(t->state, task->state) == 0 &&
