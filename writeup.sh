@@ -12,7 +12,7 @@ mkdir -p "$folder/reports"
 new=$page.new
 trap 'rm -f "$new"' EXIT
 {
-    echo "# Answers of $*"
+    echo "# Answers of $(printf '%s, ' "$@" | sed 's/, $//')"
     echo
     echo "Made by \`make writeup\` from the database; each part is what \`runner report\` says of one experiment."
 } >"$new"

@@ -230,8 +230,9 @@ static struct table *provenance_table(const struct provenance *p, int64_t runs)
     table_text(table, "last run ended");
     table_text(table, p->last ? p->last : "-");
     table_text(table, "training in all");
-    table_textf(table, "%" PRId64 " runs, %.0f tokens, %.3g FLOPs, %.1f process-minutes", runs, p->tokens, p->flops,
-                p->seconds / 60);
+    char tokens[32];
+    table_textf(table, "%" PRId64 " runs, %s tokens, %.3g FLOPs, %.1f process-minutes", runs,
+                format_count((int64_t)p->tokens, tokens), p->flops, p->seconds / 60);
     return table;
 }
 
@@ -335,7 +336,8 @@ bool report_draw(struct report *report, sqlite3 *db, const char *folder, struct 
         {"heat", report->split, report->metric, NULL, "Mean at the last step over the two knobs that vary"},
         {"curves", report->split, report->metric, "step", "Evaluations over training steps: mean, band and seeds"},
         {"curves", "train", "loss", "step", "Training loss over training steps: mean, band and seeds"},
-        {"curves", report->split, report->metric, "seconds", "Evaluations over training time"},
+        {"curves", report->split, report->metric, "seconds",
+         "Evaluations over training time, as it was measured: what else the machine did is in it"},
         {"curves", report->split, report->metric, "flops", "Evaluations over the operations of training"},
         {"curves", "train", "grad_norm", "step", "Gradient norm before clipping, over training steps"},
     };

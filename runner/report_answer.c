@@ -19,7 +19,7 @@ static void name_put(const struct loss_row *row, bool with_delta, FILE *out)
         fputc(*c == REPORT_NAME_BEGIN || *c == REPORT_NAME_END ? ' ' : *c, out);
     fputc(REPORT_NAME_END, out);
     if (with_delta && isfinite(row->delta))
-        fprintf(out, " (%+.4f)", row->delta);
+        fprintf(out, " (%+.4f%s)", row->delta, row->marks & 1u << MARK_UNTRAINED ? ", did not train" : "");
 }
 
 /* "A (-0.11), B (-0.10) and C (-0.02) are better", after a separator when something came before. */

@@ -357,7 +357,7 @@ static void html_cell(const struct cell *cell, enum table_align align, bool name
 static void heading_html(const char *text, FILE *out)
 {
     char *copy = memory_copy_text(text), *part = copy;
-    for (size_t length; (length = strcspn(part, "._")) && part[length]; part += length + 1) {
+    for (size_t length; strchr(text, '.') && (length = strcspn(part, "._")) && part[length]; part += length + 1) {
         char mark[2] = {part[length], 0};
         part[length] = 0;
         html_put(part, out);
