@@ -165,8 +165,14 @@ questions: $B/runner ## results/README.md anew: its questions asked of the exper
 	./questions.sh $B/runner $(DB) >results/README.md.new
 	mv results/README.md.new results/README.md
 
-bench: $B/runner ## measure the speed of a training step against what this machine can do
-	$B/runner bench
+# PYTHON names an interpreter that can import torch; CORPUS a text in place of the built-in one.
+PYTHON := python3
+CORPUS :=
+GRID :=
+bench: $B/runner ## every target of speed in one table, six minutes; GRID=1: the whole grid instead, PYTHON=, CORPUS=
+	$(if $(GRID),tests/bench/grid $(CORPUS),PYTHON=$(PYTHON) $B/runner bench --all --grid experiments/day2-parts.yaml \
+	    --peers tests/bench/peers $(if $(CORPUS),--corpus $(CORPUS)))
+	$(if $(GRID),,@echo 'Not in the table: tests/bench/database (10 million rows), tests/bench/gather (2,000 shards), make bench GRID=1')
 
 # Mutated files against the readers of what other people wrote. What was found to be of interest stays in build/fuzz.
 FUZZ_RUNS := 100000

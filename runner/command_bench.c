@@ -1,14 +1,17 @@
 /* runner bench: the speed of a whole training step, as a share of what the machine's sgemm reaches on its shapes. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/memory.h"
 #include "runner/bench_profile.h"
+#include "runner/bench_rows.h"
 #include "runner/bench_share.h"
 #include "runner/command.h"
 
-enum { ROUNDS_LIMIT = 1000 };
+enum { ROUNDS_LIMIT = 1000, TABLE_WIDTH = 170 };
 
 static bool wanted(const struct arguments *arguments, size_t index)
 {
@@ -88,10 +91,71 @@ static int profiles_run(const struct arguments *arguments)
     return EXIT_DONE;
 }
 
+/* A path for children that run in another folder. Owner: caller, free(). */
+static char *absolute(const struct arguments *arguments, const char *option)
+{
+    const char *given = option_text(arguments, option, NULL);
+    char *path = given ? realpath(given, NULL) : NULL;
+    if (given && !path)
+        die(EXIT_USAGE, "bench: --%s is '%s', which is not there", option, given);
+    return path;
+}
+
+static void figures_print(const struct bench_row *rows, const struct bench_figure *figures, size_t count)
+{
+    struct table *table = bench_figures_table(rows, figures, count);
+    printf("%s, kernels %s, OpenBLAS %s\n\n", cpu_model_name(), cpu_level(), blas_core_name());
+    table_write(table, TABLE_TEXT, TABLE_WIDTH, stdout);
+    table_free(table);
+}
+
+static int figures_run(const struct arguments *arguments)
+{
+    char *corpus = absolute(arguments, "corpus"), *peers = absolute(arguments, "peers"),
+         *grid = absolute(arguments, "grid");
+    struct bench bench = {.corpus = corpus ? corpus : "builtin",
+                          .peers = peers,
+                          .grid = grid,
+                          .rounds = (size_t)option_integer(arguments, "rounds", 9)};
+    const char *const *words;
+    size_t word_count = option_list(arguments, "row", &words), used = 0;
+    struct bench_figure *figures = memory_alloc(bench_row_count, sizeof *figures);
+    struct bench_row *rows = memory_alloc(bench_row_count, sizeof *rows);
+    bool *chosen = memory_alloc(bench_row_count, sizeof *chosen);
+    int code = EXIT_DONE;
+    bench_rows_measure(&bench, words, word_count, chosen, figures);
+    for (size_t i = 0; i < bench_row_count; i++) {
+        if (!chosen[i])
+            continue;
+        rows[used] = bench_rows[i];
+        figures[used] = figures[i];
+        if (bench_verdict(&rows[used], &figures[used]) == BENCH_REFUSED)
+            code = EXIT_ENVIRONMENT;
+        used++;
+    }
+    if (arguments->json) {
+        json_t *root = machine_json(bench.shares);
+        json_put(root, "figures", bench_figures_json(rows, figures, used));
+        json_print(root, stdout);
+        json_decref(root);
+    } else {
+        figures_print(rows, figures, used);
+    }
+    memory_free(rows);
+    memory_free(figures);
+    memory_free(chosen);
+    free(corpus);
+    free(peers);
+    free(grid);
+    return code;
+}
+
 static int bench_run(const struct command *command, const struct arguments *arguments)
 {
     (void)command;
     cpu_flush_denormals(); /* as every worker does */
+    if (option_flag(arguments, "all") || option_list(arguments, "row", &(const char *const *){NULL}))
+        return figures_run(arguments);
     return option_flag(arguments, "profile") ? profiles_run(arguments) : shares_run(arguments);
 }
 
@@ -108,6 +172,25 @@ static const struct option bench_options[] = {
      .minimum = 1,
      .maximum = ROUNDS_LIMIT},
     {.name = "profile", .kind = OPTION_FLAG, .doc = "Where the time of a step goes, by operation."},
+    {.name = "all",
+     .kind = OPTION_FLAG,
+     .doc = "Every target of speed beside what is measured: training, sweeps, memory, BPE. Minutes."},
+    {.name = "row",
+     .kind = OPTION_LIST,
+     .argument = "WORDS",
+     .doc = "Of --all only rows with these words in them; may be given again."},
+    {.name = "corpus",
+     .kind = OPTION_TEXT,
+     .argument = "PATH",
+     .doc = "With --all: text to train on. Default: the built-in one."},
+    {.name = "grid",
+     .kind = OPTION_TEXT,
+     .argument = "FILE",
+     .doc = "With --all: the experiment file whose sweep is timed, cut short."},
+    {.name = "peers",
+     .kind = OPTION_TEXT,
+     .argument = "PROGRAM",
+     .doc = "With --all: a program that times others, as tests/bench/peers."},
     {.name = NULL},
 };
 
@@ -120,7 +203,9 @@ const struct command command_bench = {
             "of attention. The limit is single-thread sgemm on the same shapes, measured in\n"
             "turns with the steps; a share above 100 % is a disturbed measurement and is\n"
             "not printed (exit code 3).\n\n"
-            "Example:\n  runner bench --case day2",
+            "--all measures everything that has a target and prints one table; what the\n"
+            "machine cannot show (AMX, PyTorch) is n/a, with the reason.\n\n"
+            "Example:\n  runner bench --case day2\n  runner bench --all --grid experiments/day2-parts.yaml",
     .options = bench_options,
     .json = true,
     .run = bench_run,

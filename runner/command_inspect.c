@@ -9,6 +9,7 @@
 #include "runner/command.h"
 #include "runner/dataset.h"
 #include "runner/experiment.h"
+#include "runner/footprint.h"
 #include "runner/inspect.h"
 #include "runner/json.h"
 #include "runner/residual.h"
@@ -190,6 +191,8 @@ static void print_json(const struct experiment *experiment, const struct variant
                        const struct inspection *inspection, const struct residuals *residuals)
 {
     json_t *root = json_object(), *cache = json_object();
+    struct footprint footprint;
+    footprint_predict(&inspection->config, inspection->vocab_size, NULL, &footprint);
     json_put(root, "experiment", json_from_text(experiment->name));
     json_put(root, "variant", json_from_text(variant->label));
     json_put(root, "vocab_size", json_integer(inspection->vocab_size));
@@ -202,6 +205,7 @@ static void print_json(const struct experiment *experiment, const struct variant
     json_put(root, "flops_per_token", json_from_double(inspection->flops_per_token));
     json_put(root, "flops_per_step", json_from_double(inspection->flops_per_step));
     json_put(root, "memory_bytes", json_integer((json_int_t)inspection->memory));
+    json_put(root, "worker_memory", footprint_json(&footprint));
     json_put(root, "loss_at_start", json_from_double(inspection->start_loss));
     json_put(root, "ln_vocab_size", json_from_double(log((double)inspection->vocab_size)));
     json_put(root, "residual_variance",
@@ -234,6 +238,18 @@ static void print_parts(const struct tensor_table *table, int width)
     printf("%-*s  %-14s  %13s  %6.2f\n", width, "total", "", format_count((int64_t)table->total, number), 100.0);
 }
 
+/* What a worker takes: all but its text, which is not read here. */
+static void worker_memory_print(const struct inspection *inspection)
+{
+    struct footprint parts;
+    footprint_predict(&inspection->config, inspection->vocab_size, NULL, &parts);
+    printf(
+        "memory of a worker             %.1f MB and 4 bytes a token of text: parameters %.1f, gradients %.1f, moments "
+        "%.1f, activations %.1f, program %.1f\n",
+        (double)parts.total * 1e-6, (double)parts.parameters * 1e-6, (double)parts.gradients * 1e-6,
+        (double)parts.moments * 1e-6, (double)parts.activations * 1e-6, (double)(parts.base + parts.curve) * 1e-6);
+}
+
 static void print_costs(const struct inspection *inspection)
 {
     double mebi = 1024 * 1024;
@@ -242,6 +258,7 @@ static void print_costs(const struct inspection *inspection)
     printf("FLOPs of training              %.4g a token, %.4g a step\n", inspection->flops_per_token,
            inspection->flops_per_step);
     printf("memory of training, fp32       %.1f MiB\n", (double)inspection->memory / mebi);
+    worker_memory_print(inspection);
     if (inspection->walked)
         printf("loss at the start              %.4f, and ln V is %.4f\n", inspection->start_loss,
                log((double)inspection->vocab_size));

@@ -9,6 +9,7 @@
 #include "runner/command.h"
 #include "runner/detect.h"
 #include "runner/estimate.h"
+#include "runner/footprint.h"
 #include "runner/json.h"
 #include "runner/session.h"
 #include "runner/shadow.h"
@@ -76,6 +77,26 @@ static void counted(const char *before, size_t count, const char *noun)
     printf("%s%zu %s%s", before, count, noun, count == 1 ? "" : "s");
 }
 
+static double memory_of(const struct sweep *sweep, size_t index)
+{
+    const struct run *run = &sweep->runs[index];
+    const struct dataset *dataset = &sweep->datasets[run->dataset];
+    struct footprint footprint;
+    footprint_predict(&sweep->experiment->variants[run->variant].config, tokenizer_vocab_size(dataset->tokenizer),
+                      dataset, &footprint);
+    return (double)footprint.total;
+}
+
+/* Of a run that will train. */
+static double memory_largest(const struct sweep *sweep, const struct schedule *schedule)
+{
+    double largest = 0;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (run_action_trains(schedule->runs[i].action))
+            largest = fmax(largest, memory_of(sweep, i));
+    return largest;
+}
+
 static void plan_print(const struct session *session, const struct schedule *schedule, const struct estimate *estimate,
                        size_t workers)
 {
@@ -125,7 +146,8 @@ static void plan_print(const struct session *session, const struct schedule *sch
     else
         printf("time unknown");
     counted(" with ", workers, "worker");
-    printf("; about %.0f MB of disk\n", ceil((double)estimate->disk_bytes / 1e6));
+    printf("; about %.0f MB of disk, %.0f MB of memory a worker\n", ceil((double)estimate->disk_bytes / 1e6),
+           ceil(memory_largest(sweep, schedule) / 1e6));
 }
 
 static double node_hours(const struct sweep *sweep, const struct estimate *estimate)
@@ -178,6 +200,7 @@ static void plan_print_json(const struct session *session, const struct schedule
         json_put(row, "flops", json_from_double(estimate->runs[i].flops));
         json_put(row, "steps_per_second", json_from_double(estimate->runs[i].steps_per_second));
         json_put(row, "seconds", json_from_double(trains ? estimate->runs[i].seconds : 0));
+        json_put(row, "memory_bytes", json_integer((json_int_t)memory_of(sweep, i)));
         json_push(runs, row);
     }
     json_put(root, "runs", runs);
@@ -187,6 +210,7 @@ static void plan_print_json(const struct session *session, const struct schedule
     json_put(total, "node_hours", json_from_double(node_hours(sweep, estimate)));
     json_put(total, "flops", json_from_double(estimate->flops));
     json_put(total, "seconds", json_from_double(estimate->seconds));
+    json_put(total, "worker_memory_bytes", json_integer((json_int_t)memory_largest(sweep, schedule)));
     json_put(total, "disk_bytes", json_integer((json_int_t)estimate->disk_bytes));
     json_put(root, "total", total);
     if (detection)

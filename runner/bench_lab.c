@@ -1,0 +1,232 @@
+/* This program as a child of itself, measured. */
+#include "runner/bench_lab.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/clock.h"
+#include "runner/file.h"
+
+enum { WORDS_MOST = 32, TAIL_SIZE = 400, LOOK_MILLISECONDS = 10 };
+
+bool bench_lab_open(struct bench_lab *lab, struct error *err)
+{
+    const char *parent = getenv("TMPDIR");
+    lab->folder = path_join(parent && *parent == '/' ? parent : "/tmp", "runner-bench-XXXXXX");
+    if (mkdtemp(lab->folder))
+        return true;
+    error_set(err, "cannot make a temporary folder '%s': %s", lab->folder, strerror(errno));
+    memory_free(lab->folder);
+    lab->folder = NULL;
+    return false;
+}
+
+static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void tree_remove(const char *path)
+{
+    enum { DESCRIPTORS = 8 };
+    nftw(path, entry_remove, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+}
+
+void bench_lab_close(struct bench_lab *lab)
+{
+    if (lab->folder)
+        tree_remove(lab->folder);
+    memory_free(lab->folder);
+    lab->folder = NULL;
+}
+
+char *bench_lab_path(const struct bench_lab *lab, const char *name)
+{
+    return path_join(lab->folder, name);
+}
+
+bool bench_lab_file(const struct bench_lab *lab, const char *name, const char *text, struct error *err)
+{
+    char *path = bench_lab_path(lab, name);
+    bool good = file_write(path, text, strlen(text), err);
+    memory_free(path);
+    return good;
+}
+
+bool bench_lab_folder(const struct bench_lab *lab, const char *name, struct error *err)
+{
+    char *path = bench_lab_path(lab, name);
+    bool good = folder_make(path, err);
+    memory_free(path);
+    return good;
+}
+
+void bench_lab_remove(const struct bench_lab *lab, const char *name)
+{
+    char *path = bench_lab_path(lab, name);
+    tree_remove(path);
+    memory_free(path);
+}
+
+/* One number of a file under /proc/PID; `label` NULL: the first there is. 0 when it cannot be read. */
+static int64_t proc_number(pid_t pid, const char *file, const char *label)
+{
+    char path[64], line[256];
+    int64_t value = 0;
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, file);
+    FILE *stream = fopen(path, "r");
+    while (stream && fgets(line, sizeof line, stream)) {
+        size_t length = label ? strlen(label) : 0;
+        if (label && strncmp(line, label, length) != 0)
+            continue;
+        value = strtoll(line + length, NULL, 10);
+        break;
+    }
+    if (stream)
+        fclose(stream);
+    return value;
+}
+
+int64_t process_peak_memory(pid_t pid)
+{
+    return proc_number(pid, "status", "VmHWM:") * 1024;
+}
+
+/* Nanoseconds on a processor of the process's first thread: ours have no other. */
+static double cpu_of(pid_t pid)
+{
+    return (double)proc_number(pid, "schedstat", NULL) * 1e-9;
+}
+
+/* ---- a terminal for its messages ---- */
+
+struct terminal {
+    int ours, theirs;
+    char tail[TAIL_SIZE + 1]; /* end of what came */
+};
+
+static bool terminal_open(struct terminal *terminal, struct error *err)
+{
+    *terminal = (struct terminal){.ours = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), .theirs = -1};
+    char name[64];
+    if (terminal->ours >= 0 && grantpt(terminal->ours) == 0 && unlockpt(terminal->ours) == 0 &&
+        ptsname_r(terminal->ours, name, sizeof name) == 0)
+        terminal->theirs = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal->theirs >= 0 && fcntl(terminal->ours, F_SETFL, O_NONBLOCK) == 0)
+        return true;
+    return error_set(err, "cannot make a terminal: %s", strerror(errno));
+}
+
+static void terminal_close(struct terminal *terminal)
+{
+    if (terminal->ours >= 0)
+        close(terminal->ours);
+    if (terminal->theirs >= 0)
+        close(terminal->theirs);
+}
+
+/* Takes what is there, so that the child never waits; keeps the end of it. */
+static void terminal_read(struct terminal *terminal)
+{
+    char bytes[4096];
+    ssize_t got;
+    while ((got = read(terminal->ours, bytes, sizeof bytes)) > 0) {
+        size_t size = (size_t)got, used = strlen(terminal->tail);
+        size_t taken = size < TAIL_SIZE ? size : TAIL_SIZE, keep = used + taken > TAIL_SIZE ? TAIL_SIZE - taken : used;
+        memmove(terminal->tail, terminal->tail + used - keep, keep);
+        memcpy(terminal->tail + keep, bytes + size - taken, taken);
+        terminal->tail[keep + taken] = 0;
+    }
+}
+
+/* ---- the child ---- */
+
+static int child_spawn(pid_t *pid, const char *folder, const char *const *words, const struct terminal *terminal)
+{
+    const char *command[WORDS_MOST + 2] = {"/proc/self/exe"};
+    for (size_t i = 0; words[i] && i < WORDS_MOST; i++)
+        command[i + 1] = words[i];
+    posix_spawn_file_actions_t actions;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return failed;
+    failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(&actions, terminal->theirs, STDERR_FILENO);
+    if (!failed)
+        failed = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (!failed) /* posix_spawn's argv is not const, but it changes nothing */
+        failed = posix_spawn(pid, command[0], &actions, NULL, (char *const *)(uintptr_t)command, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+static double time_of(const struct timeval *time)
+{
+    return (double)time->tv_sec + (double)time->tv_usec * 1e-6;
+}
+
+/* Its end, looking at it every 10 ms. */
+static int child_wait(pid_t pid, struct terminal *terminal, struct bench_usage *usage)
+{
+    const double settled = 1;
+    double start = seconds_now(), first_at = NAN, first_cpu = 0;
+    struct rusage rusage;
+    int status;
+    usage->own_share = NAN;
+    for (;;) {
+        pid_t ended = wait4(pid, &status, WNOHANG, &rusage);
+        if (ended == pid || (ended < 0 && errno != EINTR))
+            break;
+        int64_t peak = process_peak_memory(pid);
+        usage->peak_memory = peak > usage->peak_memory ? peak : usage->peak_memory;
+        double cpu = cpu_of(pid), now = seconds_now();
+        if (isnan(first_at) && now - start >= settled) {
+            first_at = now;
+            first_cpu = cpu;
+        } else if (cpu > 0 && now - first_at >= settled) {
+            usage->own_share = (cpu - first_cpu) / (now - first_at);
+        }
+        struct pollfd wait = {.fd = terminal->ours, .events = POLLIN};
+        poll(&wait, 1, LOOK_MILLISECONDS);
+        terminal_read(terminal);
+    }
+    usage->wall = seconds_now() - start;
+    usage->cpu = time_of(&rusage.ru_utime) + time_of(&rusage.ru_stime);
+    terminal_read(terminal);
+    return status;
+}
+
+bool bench_lab_run(const struct bench_lab *lab, const char *const *words, struct bench_usage *usage, struct error *err)
+{
+    struct terminal terminal;
+    pid_t pid;
+    *usage = (struct bench_usage){.own_share = NAN};
+    bool good = terminal_open(&terminal, err);
+    int failed = good ? child_spawn(&pid, lab->folder, words, &terminal) : 0;
+    if (failed)
+        good = error_set(err, "cannot start this program again: %s", strerror(failed));
+    if (good) {
+        int status = child_wait(pid, &terminal, usage);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            good = error_set(err, "'runner %s' failed: %s", words[0], terminal.tail);
+    }
+    terminal_close(&terminal);
+    return good;
+}

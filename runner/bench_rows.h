@@ -1,0 +1,68 @@
+/* The table of `runner bench --all`: every target of speed, each measured.
+ *
+ * To add a figure: a row in bench_rows.c, and its function (those here, or one more). */
+#ifndef RUNNER_BENCH_ROWS_H
+#define RUNNER_BENCH_ROWS_H
+
+#include "runner/bench_figure.h"
+#include "runner/bench_lab.h"
+#include "runner/bench_share.h"
+#include "runner/dataset.h"
+
+enum { BENCH_LENGTHS = 5 };
+
+/* Bytes of a worker; measured 0: not yet. */
+struct bench_memory {
+    double measured, predicted;
+};
+
+/* What measurements share: made once, when the first one asks for it. */
+struct bench {
+    const char *corpus; /* "builtin" or an absolute path */
+    const char *peers;  /* program that times other people's training, or NULL */
+    const char *grid;   /* experiment file of the grid, absolute, or NULL */
+    size_t rounds;
+    struct bench_lab lab;
+    struct bench_share shares[BENCH_CASES];
+    double token_seconds[BENCH_LENGTHS]; /* by bench_length(); 0: not yet */
+    double token_flops[BENCH_LENGTHS];
+    struct bench_memory memory[BENCH_SHAPES];
+    double bpe_train_seconds, bpe_encode_rate, bpe_memory; /* memory: as a multiple of the text */
+    char *peers_said;                                      /* its JSON, or NULL */
+    char peers_failed[256];                                /* why not */
+    bool bpe_done, peers_done;
+};
+
+extern const struct bench_row bench_rows[];
+extern const size_t bench_row_count;
+
+/* Measures the rows whose name contains one of the words (none: all); the others' figures are absent and not chosen.
+ * chosen, figures [bench_row_count]. */
+void bench_rows_measure(struct bench *bench, const char *const *words, size_t word_count, bool *chosen,
+                        struct bench_figure *figures);
+
+/* The share of a case, measured when it has not been. */
+const struct bench_share *bench_share_of(struct bench *bench, int64_t index);
+
+/* Experiments and data of the lab: a file NAME of a shape, a temporary folder whose text is tokenised. */
+bool bench_lab_ready(struct bench *bench, struct bench_figure *figure);
+bool bench_dataset(struct bench *bench, const struct config *config, struct dataset *dataset,
+                   struct bench_figure *figure);
+
+/* Functions of the rows; the argument is said where it is not a case. */
+void bench_measure_peak(struct bench *bench, int64_t index, struct bench_figure *figure);
+void bench_measure_share(struct bench *bench, int64_t index, struct bench_figure *figure);
+void bench_measure_length(struct bench *bench, int64_t length, struct bench_figure *figure);
+void bench_measure_start(struct bench *bench, int64_t unused, struct bench_figure *figure);
+void bench_measure_memory(struct bench *bench, int64_t index, struct bench_figure *figure);
+void bench_measure_peak_memory(struct bench *bench, int64_t index, struct bench_figure *figure);
+void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_figure *figure);
+void bench_measure_supervision(struct bench *bench, int64_t unused, struct bench_figure *figure);
+void bench_measure_grid(struct bench *bench, int64_t steps, struct bench_figure *figure);
+void bench_measure_bpe_training(struct bench *bench, int64_t unused, struct bench_figure *figure);
+void bench_measure_bpe_memory(struct bench *bench, int64_t unused, struct bench_figure *figure);
+void bench_measure_bpe_encoding(struct bench *bench, int64_t unused, struct bench_figure *figure);
+/* bf16: against the best of theirs in bf16. */
+void bench_measure_peers(struct bench *bench, int64_t bf16, struct bench_figure *figure);
+
+#endif

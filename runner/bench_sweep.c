@@ -1,0 +1,259 @@
+/* Whole sweeps, run by this program as a child of itself: workers side by side, what supervising costs, the grid. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "runner/bench_rows.h"
+#include "runner/supervisor.h"
+#include "runner/sweep.h"
+
+enum { TEXT_SIZE = 8192 };
+
+/* ---- experiment files, and one sweep of them ---- */
+
+static bool file_make(struct bench *bench, const char *name, const struct config *config, const char *corpus,
+                      struct bench_figure *figure)
+{
+    char text[TEXT_SIZE];
+    struct error err;
+    snprintf(text, sizeof text,
+             "data: {corpus: \"%s\", tokenizer: {kind: bpe, vocab_size: %" PRId64 "}}\n"
+             "model: {d_model: %" PRId64 ", n_heads: %" PRId64 ", n_layers: %" PRId64 ", context_length: %" PRId64 "}\n"
+             "training: {steps: %" PRId64 ", warmup_steps: 0, batch_size: %" PRId64 "}\n"
+             "evaluation: {interval: %" PRId64 ", blocks: 1, final_blocks: 1}\n",
+             corpus, config->tokenizer.vocab_size, config->model.d_model, config->model.n_heads, config->model.n_layers,
+             config->model.context_length, config->training.steps, config->training.batch_size, config->training.steps);
+    if (bench_lab_file(&bench->lab, name, text, &err))
+        return true;
+    bench_absent(figure, "%s", err.text);
+    return false;
+}
+
+/* `runner run` of the words into a folder of its own, which shares the lab's tokenised texts and is then removed. */
+static bool sweep_run(struct bench *bench, const char *const *words, struct bench_usage *usage,
+                      struct bench_figure *figure)
+{
+    enum { WORDS = 24 };
+    const char *all[WORDS] = {"run"};
+    size_t used = 1;
+    struct error err;
+    char *link = bench_lab_path(&bench->lab, "trial/cache");
+    bool good = bench_lab_folder(&bench->lab, "trial", &err) && symlink("../cache", link) == 0;
+    memory_free(link);
+    for (size_t i = 0; words[i]; i++)
+        all[used++] = words[i];
+    all[used++] = "--db";
+    all[used++] = "trial/results.db";
+    all[used++] = "--no-plots";
+    all[used] = NULL;
+    if (!good)
+        bench_absent(figure, "cannot write to the temporary folder");
+    else if (!(good = bench_lab_run(&bench->lab, all, usage, &err)))
+        bench_absent(figure, "%s", err.text);
+    bench_lab_remove(&bench->lab, "trial");
+    return good;
+}
+
+/* ---- two workers ---- */
+
+/* The text is read and tokenised first: what is compared is training. */
+static bool day2_ready(struct bench *bench, int64_t steps, const char *name, struct bench_figure *figure)
+{
+    struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
+    struct dataset dataset;
+    config.tokenizer.vocab_size = bench_cases[BENCH_DAY2].vocab_size;
+    config.training.steps = steps;
+    if (!bench_dataset(bench, &config, &dataset, figure))
+        return false;
+    dataset_close(&dataset);
+    return file_make(bench, name, &config, bench->corpus, figure);
+}
+
+void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_figure *figure)
+{
+    (void)unused;
+    enum { ROUNDS = 2, STEPS = 8 };
+    double gains[ROUNDS], one = 0, two = 0;
+    if (supervisor_cores() < 2) {
+        bench_absent(figure, "this process may use one core only");
+        return;
+    }
+    if (!day2_ready(bench, STEPS, "day2.yaml", figure))
+        return;
+    for (size_t i = 0; i < ROUNDS; i++) {
+        struct bench_usage alone, both;
+        if (!sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-4", "--workers", "1", NULL}, &alone,
+                       figure) ||
+            !sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-4", "--workers", "2", NULL}, &both,
+                       figure))
+            return;
+        gains[i] = alone.wall / both.wall;
+        one += alone.wall / ROUNDS;
+        two += both.wall / ROUNDS;
+    }
+    bench_value(figure, bench_median(gains, ROUNDS),
+                "four Day 2 runs of %d steps, start to end: %.1f s with one worker, %.1f s with two", STEPS, one, two);
+}
+
+/* ---- what supervising costs ---- */
+
+/* Seconds of processor a step of a model that is next to nothing takes by itself. */
+static bool bare_step(struct bench *bench, const struct config *config, double *seconds, struct bench_figure *figure)
+{
+    struct dataset dataset;
+    struct error err;
+    struct step_record record;
+    if (!bench_dataset(bench, config, &dataset, figure))
+        return false;
+    struct trainer *trainer = trainer_create(config, 1, tokenizer_vocab_size(dataset.tokenizer), &dataset.train, &err);
+    if (!trainer) {
+        bench_absent(figure, "%s", err.text);
+        dataset_close(&dataset);
+        return false;
+    }
+    trainer_step(trainer, &record);
+    clock_t begin = clock();
+    for (int64_t i = 1; i < config->training.steps; i++)
+        trainer_step(trainer, &record);
+    *seconds = (double)(clock() - begin) / CLOCKS_PER_SEC / (double)(config->training.steps - 1);
+    trainer_free(trainer);
+    dataset_close(&dataset);
+    return true;
+}
+
+/* Processor time, not elapsed time: it is steady to a microsecond a step where a busy machine is not to a percent.
+ * Twice the steps less once the steps leaves out what a run costs once. */
+static bool logged_step(struct bench *bench, struct config config, double *seconds, struct bench_figure *figure)
+{
+    double cpu[2];
+    for (int i = 0; i < 2; i++) {
+        struct bench_usage usage;
+        const char *name = i ? "long.yaml" : "short.yaml";
+        if (!file_make(bench, name, &config, bench->corpus, figure) ||
+            !sweep_run(bench, (const char *const[]){name, "--workers", "1", NULL}, &usage, figure))
+            return false;
+        cpu[i] = usage.cpu;
+        config.training.steps *= 2;
+    }
+    *seconds = (cpu[1] - cpu[0]) / ((double)config.training.steps / 4);
+    return true;
+}
+
+static struct config next_to_nothing(void)
+{
+    struct config config;
+    config_init(&config);
+    config.model.d_model = 8;
+    config.model.n_heads = 1;
+    config.model.n_layers = 1;
+    config.model.context_length = 8;
+    config.training.batch_size = 1;
+    config.training.steps = 20000;
+    config.training.warmup_steps = 0;
+    config.tokenizer.vocab_size = 300;
+    return config;
+}
+
+void bench_measure_supervision(struct bench *bench, int64_t unused, struct bench_figure *figure)
+{
+    (void)unused;
+    enum { ROUNDS = 3, STEPS = 12 };
+    struct config tiny = next_to_nothing();
+    struct bench_usage day2;
+    double extra[ROUNDS], bare, logged, step = bench_share_of(bench, BENCH_DAY2)->step_seconds;
+    for (size_t i = 0; i < ROUNDS; i++) {
+        if (!bare_step(bench, &tiny, &bare, figure) || !logged_step(bench, tiny, &logged, figure))
+            return;
+        extra[i] = logged - bare;
+    }
+    if (!day2_ready(bench, STEPS, "watched.yaml", figure) ||
+        !sweep_run(bench, (const char *const[]){"watched.yaml", "--workers", "1", NULL}, &day2, figure))
+        return;
+    if (isnan(day2.own_share)) {
+        bench_absent(figure, "a Day 2 run of %d steps was too short to watch", STEPS);
+        return;
+    }
+    double a_step = bench_median(extra, ROUNDS);
+    bench_value(figure, 100 * (a_step / step + day2.own_share),
+                "processor time: a logged step costs %.0f us more than a bare one, of %.0f ms; the supervisor with its "
+                "bar takes %.2f %% of a core while a Day 2 run trains",
+                a_step * 1e6, step * 1e3, 100 * day2.own_share);
+}
+
+/* ---- the grid, cut short ---- */
+
+static bool grid_flops(struct bench *bench, const char *const *sets, size_t set_count, double *flops, size_t *runs,
+                       struct bench_figure *figure)
+{
+    struct experiment_options options = {.sets = sets, .set_count = set_count};
+    struct problems problems;
+    char *cache = bench_lab_path(&bench->lab, "cache");
+    problems_init(&problems);
+    struct experiment *experiment = experiment_load(bench->grid, &options, &problems);
+    struct sweep *sweep = experiment ? sweep_resolve(experiment, cache, &problems) : NULL;
+    *flops = 0;
+    *runs = 0;
+    for (size_t i = 0; sweep && i < sweep->run_count; i++) {
+        const struct config *config = &sweep->experiment->variants[sweep->runs[i].variant].config;
+        *flops += sweep->runs[i].flops_per_token * (double)config->training.steps *
+                  (double)config->training.batch_size * (double)config->model.context_length;
+        ++*runs;
+    }
+    if (!sweep)
+        bench_absent(figure, "'%.200s' cannot be run: see 'runner plan'", bench->grid);
+    memory_free(cache);
+    problems_release(&problems);
+    sweep_free(sweep);
+    return sweep != NULL;
+}
+
+void bench_measure_grid(struct bench *bench, int64_t steps, struct bench_figure *figure)
+{
+    enum { SETS = 7, SET_SIZE = 64 };
+    char texts[SETS - 1][SET_SIZE], *corpus = memory_alloc(strlen(bench->corpus) + 16, 1);
+    const char *sets[SETS];
+    const char *words[2 * SETS + 4] = {bench->grid};
+    struct bench_usage usage;
+    struct bench_model model;
+    double flops;
+    size_t runs, used = 1;
+    if (!bench->grid) {
+        bench_absent(figure, "no --grid FILE given");
+        memory_free(corpus);
+        return;
+    }
+    /* An evaluation for a step as in the whole grid: 96 and 192 blocks for 400 steps. */
+    snprintf(texts[0], SET_SIZE, "training.steps=%" PRId64, steps);
+    snprintf(texts[1], SET_SIZE, "training.warmup_steps=0");
+    snprintf(texts[2], SET_SIZE, "evaluation.interval=%" PRId64, steps);
+    snprintf(texts[3], SET_SIZE, "evaluation.blocks=%" PRId64, steps);
+    snprintf(texts[4], SET_SIZE, "evaluation.final_blocks=%" PRId64, 2 * steps);
+    snprintf(texts[5], SET_SIZE, "training.min_learning_rate=0");
+    snprintf(corpus, strlen(bench->corpus) + 16, "data.corpus=%s", bench->corpus);
+    for (size_t i = 0; i < SETS; i++) {
+        sets[i] = i + 1 < SETS ? texts[i] : corpus;
+        words[used++] = "--set";
+        words[used++] = sets[i];
+    }
+    words[used] = NULL;
+    if (grid_flops(bench, sets, SETS, &flops, &runs, figure)) {
+        struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
+        bench_model_init(&model, &config, bench_cases[BENCH_DAY2].vocab_size);
+        bench_model_sgemm(&model);
+        double rate = bench_model_sgemm(&model) / 2;
+        if (sweep_run(bench, words, &usage, figure)) {
+            rate += bench_model_sgemm(&model) / 2;
+            double limit = flops / (0.75 * (double)supervisor_cores() * rate);
+            bench_value(figure, usage.wall / limit,
+                        "stand-in: %d runs of %d steps, evaluated as often for a step as in the whole grid, on %d "
+                        "cores: %.1f s, and training FLOPs over 75 %% of sgemm are %.1f s; whole: make bench GRID=1",
+                        (int)runs, (int)steps, (int)supervisor_cores(), usage.wall, limit);
+        }
+        bench_model_release(&model);
+    }
+    memory_free(corpus);
+}
