@@ -186,8 +186,9 @@ $B/fuzz/%: $O/tests/fuzz/fuzz_%.o $B/librunner.a $B/libcore.a
 fuzz-programs: $(FUZZ:%=$B/fuzz/%)
 fuzz: ## FUZZ_RUNS=1000000: mutated files against every reader of files
 	$(MAKE) -j2 --no-print-directory fuzz-programs $(FUZZED)
-	@for name in $(FUZZ); do mkdir -p build/fuzz/$$name && echo "== $$name" && \
-	    build/clang-address-undefined-fuzzer-no-link/fuzz/$$name -runs=$(FUZZ_RUNS) -max_len=4096 -print_final_stats=1 \
+	@export ASAN_OPTIONS=malloc_context_size=6:quarantine_size_mb=16; \
+	for name in $(FUZZ); do mkdir -p build/fuzz/$$name && echo "== $$name" && \
+	    build/clang-address-undefined-fuzzer-no-link/fuzz/$$name -runs=$(FUZZ_RUNS) -max_len=2048 -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/ -dict=tests/fuzz/$$name.dict build/fuzz/$$name tests/fuzz/seeds/$$name || exit 1; done
 
 coverage: ## lines of the parsers that unit tests and fuzz targets reach: at least 90 % of each file

