@@ -184,7 +184,8 @@ enum { RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
 /* The run's row as the source has it, curve aside. */
 static bool row_take(struct merge *merge, sqlite3 *source, int64_t source_run, struct error *err)
 {
-    char select[1024], insert[2048], marks[2 * RUN_COLUMNS + 1] = "", names[768] = "", updates[1200] = "";
+    char select[1024], marks[2 * RUN_COLUMNS + 1] = "", names[768] = "", updates[1200] = "";
+    char insert[sizeof marks + sizeof names + sizeof updates + 128];
     size_t n = 0, u = 0;
     for (size_t i = 0; i < RUN_COLUMNS; i++) {
         const char *comma = i ? ", " : "", *name = run_columns[i];
