@@ -423,7 +423,10 @@ const struct command command_run = {
         "Runs that are finished are skipped, interrupted ones go on from their checkpoint and end with the same bits "
         "as "
         "if nothing had happened. The first Ctrl-C writes checkpoints and stops (exit code 75); the second stops at "
-        "once. Exit code 1 when some runs failed or diverged: the last line names them.\n\n"
+        "once. Exit code 1 when some runs failed or diverged: the last line names them. None of them is trained again "
+        "by "
+        "itself, for what ended it would as a rule end it again, and three in a row that failed of one cause stop the "
+        "sweep; --retry says which to train again, from their checkpoints where they failed.\n\n"
         "Example:\n  runner run experiments/quick.yaml --workers 2",
     .options = options,
     .minimum_arguments = 1,
