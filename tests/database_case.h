@@ -51,6 +51,22 @@ static inline void fixture_remove(struct fixture *f)
     cr_assert_eq(rmdir(f->folder), 0, "something is left in %s", f->folder);
 }
 
+static inline bool exists(const struct fixture *f, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", f->folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* The last note of a database opened with .note = keep_note. */
+static char noted[512];
+
+static inline void keep_note(void *context, const char *text)
+{
+    (void)context;
+    snprintf(noted, sizeof noted, "%s", text);
+}
+
 /* "baseline" and others, each with the given seeds; keys are hashes of salt, label and seed. */
 static inline struct sweep *sweep_make(const char *name, const char *const *labels, size_t label_count,
                                        const int64_t *seeds, size_t seed_count, const char *salt)

@@ -13,16 +13,16 @@
 
 #include "core/memory.h"
 #include "runner/checkpoint.h"
+#include "tests/folder_case.h"
 
 static const char key[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 enum { COUNT = 37, STEPS = 5, EVALUATIONS = 2, TRAINED = 12 };
 
-static char folder[64], notes[4096];
+static char notes[4096];
 
-static void folder_begin(void)
+static void checkpoint_begin(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/test-checkpoint-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    folder_open();
     notes[0] = 0;
 }
 
@@ -31,20 +31,7 @@ static void run_path(char path[256], const char *name)
     snprintf(path, 256, "%s/%s/%s", folder, key, name);
 }
 
-static void folder_end(void)
-{
-    char path[256];
-    run_path(path, "");
-    DIR *directory = opendir(path);
-    for (struct dirent *entry; directory && (entry = readdir(directory));)
-        unlinkat(dirfd(directory), entry->d_name, 0);
-    if (directory)
-        closedir(directory);
-    rmdir(path);
-    rmdir(folder);
-}
-
-TestSuite(checkpoint, .init = folder_begin, .fini = folder_end);
+TestSuite(checkpoint, .init = checkpoint_begin, .fini = folder_close);
 
 static void note_keep(void *context, const char *text)
 {

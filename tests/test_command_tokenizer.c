@@ -1,7 +1,6 @@
 /* runner tokenizer --run: the tokenizer comes out of the database as the run's data was encoded with it. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
-#include <ftw.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +13,12 @@
 #include "runner/file.h"
 #include "runner/options.h"
 #include "runner/sweep.h"
+#include "tests/folder_case.h"
 
 extern const struct command command_tokenizer;
 
-static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-    (void)status;
-    (void)kind;
-    (void)walk;
-    return remove(path);
-}
-
 /* A text, an experiment on it, and the database that a sweep of it starts with; merges of the run's tokenizer. */
-static size_t sweep_freeze(const char *folder, const char *database_path)
+static size_t sweep_freeze(const char *database_path)
 {
     char *text = path_join(folder, "text.txt"), *file = path_join(folder, "tiny.yaml");
     FILE *out = fopen(text, "w");
@@ -77,12 +69,10 @@ static json_t *command_output(const char *database_path)
     return root;
 }
 
-Test(command_tokenizer, a_run_shows_the_tokenizer_it_was_frozen_with)
+Test(command_tokenizer, a_run_shows_the_tokenizer_it_was_frozen_with, .init = folder_open, .fini = folder_close)
 {
-    char folder[] = "/tmp/runner-tokenizer-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
     char *database_path = path_join(folder, "results.db");
-    size_t merges = sweep_freeze(folder, database_path);
+    size_t merges = sweep_freeze(database_path);
     json_t *root = command_output(database_path);
     cr_expect_eq(merges, 21);
     cr_expect_eq(json_array_size(json_object_get(root, "merges")), merges);
@@ -91,5 +81,4 @@ Test(command_tokenizer, a_run_shows_the_tokenizer_it_was_frozen_with)
     cr_expect(json_is_null(json_object_get(root, "bytes")), "a run's text is not at hand");
     json_decref(root);
     memory_free(database_path);
-    cr_expect_eq(nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
 }

@@ -1,6 +1,5 @@
 /* Reading text: order, kinds, what is left out and what is refused; the split and its hash. */
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,50 +9,17 @@
 #include "core/memory.h"
 #include "runner/corpus.h"
 #include "runner/file.h"
+#include "tests/folder_case.h"
 
-static char folder[64], notes[4096];
+static char notes[4096];
 
-static int entry_remove(const char *path, const struct stat *status, int flag, struct FTW *where)
-{
-    (void)status;
-    (void)flag;
-    (void)where;
-    return remove(path);
-}
-
-static void folder_begin(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/test-corpus-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    notes[0] = 0;
-}
-
-static void folder_end(void)
-{
-    nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-TestSuite(corpus, .init = folder_begin, .fini = folder_end);
+TestSuite(corpus, .init = folder_open, .fini = folder_close);
 
 static void note_keep(void *context, const char *text)
 {
     (void)context;
     size_t used = strlen(notes);
     snprintf(notes + used, sizeof notes - used, "%s\n", text);
-}
-
-static void put_bytes(const char *name, const char *bytes, size_t size)
-{
-    char *path = path_join(folder, name), *above = path_folder(path);
-    struct error err = {""};
-    cr_assert(folder_make(above, &err) && file_write(path, bytes, size, &err), "%s", err.text);
-    memory_free(path);
-    memory_free(above);
-}
-
-static void put(const char *name, const char *text)
-{
-    put_bytes(name, text, strlen(text));
 }
 
 static bool read_paths(const char *first, const char *second, struct corpus *corpus, struct error *err)
@@ -93,10 +59,10 @@ static void expect_refused(const char *path, const char *wanted)
 
 Test(corpus, files_of_a_folder_come_in_the_order_of_their_paths)
 {
-    put("t/b.txt", "B");
-    put("t/a/z.md", "AZ");
-    put("t/a-b.c", "AB");
-    put("t/a.txt", "A");
+    file_put("t/b.txt", "B");
+    file_put("t/a/z.md", "AZ");
+    file_put("t/a-b.c", "AB");
+    file_put("t/a.txt", "A");
     expect_read("t", "AB|A|AZ|B");
     expect_read("t/*.txt", "A|B");
     expect_read("t/[ab]*", "AB|A|AZ|B");
@@ -108,8 +74,8 @@ Test(corpus, a_list_keeps_its_order_and_a_file_read_twice_is_noted)
 {
     struct corpus corpus;
     struct error err = {""};
-    put("t/b", "B");
-    put("t/a", "A");
+    file_put("t/b", "B");
+    file_put("t/a", "A");
     cr_assert(read_paths("t/b", "t", &corpus, &err), "%s", err.text);
     cr_assert_eq(corpus.count, 3);
     cr_expect(corpus.documents[0].text.bytes[0] == 'B' && corpus.documents[1].text.bytes[0] == 'A');
@@ -119,11 +85,11 @@ Test(corpus, a_list_keeps_its_order_and_a_file_read_twice_is_noted)
 
 Test(corpus, hidden_binary_and_empty_files_are_left_out_with_a_note)
 {
-    put("t/.git/x", "hidden");
-    put("t/.y", "hidden");
-    put_bytes("t/picture", "P\0NG", 4);
-    put("t/nothing", "");
-    put("t/text", "T");
+    file_put("t/.git/x", "hidden");
+    file_put("t/.y", "hidden");
+    bytes_put("t/picture", "P\0NG", 4);
+    file_put("t/nothing", "");
+    file_put("t/text", "T");
     expect_read("t", "T");
     cr_expect_not_null(strstr(notes, "2 hidden files or folders (names starting with a dot) left out"), "%s", notes);
     cr_expect_not_null(strstr(notes, "1 binary file (a zero byte in the first 8192) left out"), "%s", notes);
@@ -132,7 +98,7 @@ Test(corpus, hidden_binary_and_empty_files_are_left_out_with_a_note)
 
 Test(corpus, loops_of_links_end)
 {
-    put("t/a/text", "T");
+    file_put("t/a/text", "T");
     char link[128];
     snprintf(link, sizeof link, "%s/t/a/again", folder);
     cr_assert_eq(symlink("../../t", link), 0);
@@ -142,8 +108,8 @@ Test(corpus, loops_of_links_end)
 
 Test(corpus, characters_of_globs_in_the_folder_or_in_a_file_that_is_there_are_meant_themselves)
 {
-    put("t[1]/a*b.txt", "star");
-    put("t[1]/axb.txt", "x");
+    file_put("t[1]/a*b.txt", "star");
+    file_put("t[1]/axb.txt", "x");
     expect_read("t[1]/a*b.txt", "star");
     size_t length = strlen(folder);
     snprintf(folder + length, sizeof folder - length, "/t[1]");
@@ -154,11 +120,11 @@ Test(corpus, characters_of_globs_in_the_folder_or_in_a_file_that_is_there_are_me
 Test(corpus, what_cannot_be_read_is_named)
 {
     char path[128];
-    put("t/empty", "");
+    file_put("t/empty", "");
     snprintf(path, sizeof path, "%s/e", folder);
     mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/f/fifo", folder);
-    put("f/a", "A");
+    file_put("f/a", "A");
     cr_assert_eq(mkfifo(path, 0600), 0);
     expect_refused("none.txt", "/none.txt': No such file or directory");
     expect_refused("f/fifo", "/f/fifo': it is a FIFO, not a file");
@@ -176,7 +142,7 @@ Test(corpus, a_folder_without_permission_is_refused)
     if (geteuid() == 0) /* who may read everything sees no permission */
         cr_skip_test("needs a user who is not root");
     char path[128];
-    put("t/closed/a", "A");
+    file_put("t/closed/a", "A");
     snprintf(path, sizeof path, "%s/t/closed", folder);
     chmod(path, 0);
     expect_refused("t", "/t/closed': Permission denied");
@@ -185,11 +151,11 @@ Test(corpus, a_folder_without_permission_is_refused)
 
 Test(corpus, lines_of_jsonl_are_documents_with_kinds)
 {
-    put("d.jsonl", "\xef\xbb\xbf{\"text\": \"a\\u00e9\\n\", \"kind\": \"code\", \"source\": 3}\r\n"
-                   "\n  \n"
-                   "{\"kind\": null, \"text\": \"b\"}\n{\"text\": \"\"}\n{\"text\":\"c\"}");
+    file_put("d.jsonl", "\xef\xbb\xbf{\"text\": \"a\\u00e9\\n\", \"kind\": \"code\", \"source\": 3}\r\n"
+                        "\n  \n"
+                        "{\"kind\": null, \"text\": \"b\"}\n{\"text\": \"\"}\n{\"text\":\"c\"}");
     expect_read("d.jsonl", "a\xc3\xa9\n:code|b|c");
-    put("z.jsonl", "{\"text\": \"a\\u0000b\"}");
+    file_put("z.jsonl", "{\"text\": \"a\\u0000b\"}");
     struct corpus corpus;
     cr_assert(read_paths("z.jsonl", NULL, &corpus, NULL));
     cr_expect(corpus.documents[0].text.size == 3 && memcmp(corpus.documents[0].text.bytes, "a\0b", 3) == 0);
@@ -220,7 +186,7 @@ Test(corpus, a_bad_line_of_jsonl_is_refused_with_its_number)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[256], wanted[96];
         snprintf(text, sizeof text, "{\"text\": \"good\"}\n\n%s\n", rows[i][0]);
-        put("d.jsonl", text);
+        file_put("d.jsonl", text);
         expect_refused("d.jsonl", rows[i][1]);
         snprintf(wanted, sizeof wanted, "%s/d.jsonl:3: ", folder);
         expect_refused("d.jsonl", wanted);
@@ -232,7 +198,7 @@ Test(corpus, a_deeply_nested_line_is_refused)
     enum { DEPTH = 100000 };
     char *line = memory_alloc(DEPTH + 1, 1);
     memset(line, '[', DEPTH);
-    put("d.jsonl", line);
+    file_put("d.jsonl", line);
     memory_free(line);
     expect_refused("d.jsonl", "d.jsonl:1: maximum parsing depth reached");
 }
@@ -243,7 +209,7 @@ Test(corpus, seventeen_kinds_are_too_many)
     size_t used = 0;
     for (int i = 0; i < 17; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "{\"text\": \"a\", \"kind\": \"k%d\"}\n", i);
-    put("d.jsonl", text);
+    file_put("d.jsonl", text);
     expect_refused("d.jsonl", "d.jsonl:17: kind \"k16\" is one too many; at most 16 fit");
 }
 
@@ -350,9 +316,9 @@ Test(corpus, the_hash_does_not_know_the_folder)
         struct corpus corpus;
         struct corpus_split split;
         snprintf(name, sizeof name, "%s/%s", names[i], i ? "a" : "b");
-        put(name, i ? "first" : "second");
+        file_put(name, i ? "first" : "second");
         snprintf(name, sizeof name, "%s/%s", names[i], i ? "b" : "a");
-        put(name, i ? "second" : "first");
+        file_put(name, i ? "second" : "first");
         cr_assert(read_paths(names[i], NULL, &corpus, NULL));
         corpus_split_fraction(&corpus, 0.1, &split);
         corpus_split_hash(&split, hashes[i]);

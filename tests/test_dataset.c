@@ -1,7 +1,6 @@
 /* From text to token streams: lengths, kinds, bytes a token stands for, leaks, notes, and a cache that is not believed
  * when it is damaged. */
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,22 +12,14 @@
 #include "core/memory.h"
 #include "runner/dataset.h"
 #include "runner/file.h"
+#include "tests/folder_case.h"
 
-static char folder[64], cache[80], notes[4096];
+static char cache[80], notes[4096];
 static struct config config;
 
-static int entry_remove(const char *path, const struct stat *status, int flag, struct FTW *where)
+static void dataset_begin(void)
 {
-    (void)status;
-    (void)flag;
-    (void)where;
-    return remove(path);
-}
-
-static void folder_begin(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/test-dataset-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    folder_open();
     snprintf(cache, sizeof cache, "%s/cache/tokens", folder);
     notes[0] = 0;
     config_init(&config);
@@ -36,26 +27,13 @@ static void folder_begin(void)
     config.model.context_length = 8;
 }
 
-static void folder_end(void)
-{
-    nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-TestSuite(dataset, .init = folder_begin, .fini = folder_end);
+TestSuite(dataset, .init = dataset_begin, .fini = folder_close);
 
 static void note_keep(void *context, const char *text)
 {
     (void)context;
     size_t used = strlen(notes);
     snprintf(notes + used, sizeof notes - used, "%s\n", text);
-}
-
-static void put(const char *name, const char *bytes, size_t size)
-{
-    char *path = path_join(folder, name);
-    struct error err = {""};
-    cr_assert(file_write(path, bytes, size, &err), "%s", err.text);
-    memory_free(path);
 }
 
 /* corpus and, unless NULL, validation: names in the folder. */
@@ -105,8 +83,8 @@ static bool stream_equal(const struct token_stream *a, const struct token_stream
 
 Test(dataset, a_document_is_bos_tokens_eos_and_specials_stand_for_no_bytes)
 {
-    put("v.txt", "validation", 10);
-    put("d.jsonl", "{\"text\": \"abcdef\"}\n{\"text\": \"gh\"}\n", 34);
+    bytes_put("v.txt", "validation", 10);
+    bytes_put("d.jsonl", "{\"text\": \"abcdef\"}\n{\"text\": \"gh\"}\n", 34);
     static const int32_t tokens[] = {257, 'a', 'b', 'c', 'd', 'e', 'f', 258, 257, 'g', 'h', 258};
     static const uint32_t bytes[] = {0, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0};
     struct dataset dataset;
@@ -126,7 +104,7 @@ Test(dataset, the_first_nine_tenths_are_trained_on)
     char text[1001];
     for (int i = 0; i < 1001; i++)
         text[i] = (char)('a' + i * i % 26);
-    put("t.txt", text, sizeof text);
+    bytes_put("t.txt", text, sizeof text);
     struct dataset dataset;
     prepare_good("t.txt", NULL, &dataset);
     cr_expect_eq(dataset.train_bytes, 900); /* floor(1001 * 0.9) */
@@ -136,11 +114,11 @@ Test(dataset, the_first_nine_tenths_are_trained_on)
 
 Test(dataset, too_short_texts_are_refused_with_the_numbers_and_leave_nothing)
 {
-    put("long.txt", "0123456789", 10);
-    put("empty.txt", "", 0);
-    put("five.txt", "01234", 5);
-    put("six.txt", "012345", 6);
-    put("seven.txt", "0123456", 7);
+    bytes_put("long.txt", "0123456789", 10);
+    bytes_put("empty.txt", "", 0);
+    bytes_put("five.txt", "01234", 5);
+    bytes_put("six.txt", "012345", 6);
+    bytes_put("seven.txt", "0123456", 7);
     expect_refused("empty.txt", "long.txt", "data.corpus: no text in 'empty.txt' (1 empty, 0 binary, 0 hidden)");
     expect_refused("long.txt", "empty.txt", "data.validation: no text in 'empty.txt'");
     expect_refused("six.txt", "long.txt", "training text has 8 tokens; context_length 8 needs at least 9");
@@ -156,13 +134,13 @@ Test(dataset, too_short_texts_are_refused_with_the_numbers_and_leave_nothing)
 
 Test(dataset, a_part_without_a_byte_is_refused_with_the_numbers)
 {
-    put("one.txt", "x", 1);
+    bytes_put("one.txt", "x", 1);
     expect_refused("one.txt", NULL, "training text has 0 tokens; context_length 8 needs at least 9");
 }
 
 Test(dataset, a_cached_text_can_be_too_short_for_another_context)
 {
-    put("t.txt", "0123456789", 10);
+    bytes_put("t.txt", "0123456789", 10);
     struct dataset dataset;
     prepare_good("t.txt", "t.txt", &dataset);
     dataset_close(&dataset);
@@ -185,7 +163,7 @@ static void put_kinds(void)
                                 "{\"kind\": \"code\", \"text\": \"int main(void) { return 0; } // ok\"}\n"
                                 "{\"text\": \"neither of them, it is only a text\"}\n"
                                 "{\"kind\": \"art\", \"text\": \"__/^^^--\"}\n";
-    put("kinds.jsonl", lines, strlen(lines));
+    bytes_put("kinds.jsonl", lines, strlen(lines));
 }
 
 Test(dataset, each_kind_has_a_split_of_its_own_when_it_has_a_block)
@@ -219,7 +197,7 @@ Test(dataset, a_word_only_in_the_last_tenth_is_in_no_merge_and_no_training_token
         text[i] = (char)(i % 6 == 5 ? ' ' : 'a' + i / 6 * 7 % 20 + i % 3);
     for (int i = 3700; i < 4000; i++)
         text[i] = "zyzzy "[i % 6];
-    put("t.txt", text, sizeof text);
+    bytes_put("t.txt", text, sizeof text);
     config.tokenizer.kind = TOKENIZER_BPE;
     config.tokenizer.vocab_size = 400;
     struct dataset dataset;
@@ -242,8 +220,8 @@ Test(dataset, bytes_of_tokens_add_up_also_when_characters_are_unknown)
 {
     static const char train[] = "abcabcabcabc", validation[] = "ab\xe6\x97\xa5\xff"
                                                                "cabcabc";
-    put("t.txt", train, strlen(train));
-    put("v.txt", validation, strlen(validation));
+    bytes_put("t.txt", train, strlen(train));
+    bytes_put("v.txt", validation, strlen(validation));
     static const int kinds[] = {TOKENIZER_BYTE, TOKENIZER_CHAR, TOKENIZER_BPE};
     for (size_t i = 0; i < 3; i++) {
         config.tokenizer.kind = kinds[i];
@@ -267,7 +245,7 @@ Test(dataset, bytes_of_tokens_add_up_also_when_characters_are_unknown)
 
 Test(dataset, a_vocabulary_that_cannot_be_filled_is_told_each_time)
 {
-    put("t.txt", "abab cdcd abab cdcd abab cdcd abab cdcd", 39);
+    bytes_put("t.txt", "abab cdcd abab cdcd abab cdcd abab cdcd", 39);
     config.tokenizer.kind = TOKENIZER_BPE;
     config.tokenizer.vocab_size = 5000;
     for (int i = 0; i < 2; i++) { /* built, then from the cache */
@@ -288,7 +266,7 @@ Test(dataset, a_token_may_stand_for_more_bytes_than_sixteen_bits_count)
     enum { LENGTH = 1 << 19 };
     char *text = memory_alloc(LENGTH, 1);
     memset(text, 'a', LENGTH);
-    put("t.txt", text, LENGTH);
+    bytes_put("t.txt", text, LENGTH);
     memory_free(text);
     config.model.context_length = 2;
     config.tokenizer.kind = TOKENIZER_BPE;
@@ -313,7 +291,7 @@ Test(dataset, a_text_that_repeats_a_paragraph_gets_a_warning)
     size_t used = 0;
     for (int i = 0; i < 40; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s", paragraph);
-    put("t.txt", text, used);
+    bytes_put("t.txt", text, used);
     struct dataset dataset;
     prepare_good("t.txt", NULL, &dataset);
     cr_expect_not_null(strstr(notes, "100 % of the validation text occurs in the training text too"), "%s", notes);
@@ -330,7 +308,7 @@ Test(dataset, letters_that_say_nothing_about_each_other_have_a_floor_that_is_tol
     letters_fill(text, SIZE);
     for (size_t i = 50; i < SIZE; i += 51)
         text[i] = '\n';
-    put("t.txt", text, SIZE);
+    bytes_put("t.txt", text, SIZE);
     struct dataset dataset;
     prepare_good("t.txt", NULL, &dataset);
     cr_expect_float_eq(dataset.floor, 50.0 / 51 * log2(20), 0.014);
@@ -339,13 +317,13 @@ Test(dataset, letters_that_say_nothing_about_each_other_have_a_floor_that_is_tol
     prepare_good("t.txt", NULL, &dataset); /* from the cache */
     cr_expect_float_eq(dataset.floor, 50.0 / 51 * log2(20), 0.014);
     dataset_close(&dataset);
-    put("short.txt", text, 3000); /* 20 * 20 * 8 pairs are not there */
+    bytes_put("short.txt", text, 3000); /* 20 * 20 * 8 pairs are not there */
     prepare_good("short.txt", NULL, &dataset);
     cr_expect_eq(dataset.floor, 0);
     dataset_close(&dataset);
     for (size_t i = 7; i < SIZE; i++) /* every tenth letter is the one seven before it */
         text[i] = i % 10 ? text[i] : text[i - 7];
-    put("t.txt", text, SIZE);
+    bytes_put("t.txt", text, SIZE);
     prepare_good("t.txt", NULL, &dataset);
     cr_expect_eq(dataset.floor, 0);
     cr_expect_str_empty(notes, "%s", notes);
@@ -383,7 +361,7 @@ Test(dataset, a_damaged_cache_is_made_anew_and_never_believed)
 {
     char text[2000];
     letters_fill(text, sizeof text);
-    put("t.txt", text, sizeof text);
+    bytes_put("t.txt", text, sizeof text);
     struct dataset good, copy;
     prepare_good("t.txt", NULL, &good);
     /* Kept apart: the mapped file is changed below. */
@@ -410,14 +388,14 @@ Test(dataset, opening_what_is_no_cache_is_an_error_that_names_it)
     snprintf(path, sizeof path, "%s/x.tokens", folder);
     cr_expect_not(dataset_open(path, 8, &dataset, &err));
     cr_expect_not_null(strstr(err.text, "/x.tokens': No such file"), "%s", err.text);
-    put("x.tokens", "hello", 5);
+    bytes_put("x.tokens", "hello", 5);
     cr_expect_not(dataset_open(path, 8, &dataset, &err));
     cr_expect_not_null(strstr(err.text, "/x.tokens' is damaged: it is no token cache"), "%s", err.text);
 }
 
 Test(dataset, settings_that_matter_make_another_file_and_others_do_not)
 {
-    put("t.txt", "abab cdcd abab cdcd abab cdcd abab cdcd", 39);
+    bytes_put("t.txt", "abab cdcd abab cdcd abab cdcd abab cdcd", 39);
     char paths[4][sizeof((struct dataset *)0)->path];
     for (int i = 0; i < 4; i++) {
         struct dataset dataset;
@@ -438,7 +416,7 @@ Test(dataset, several_processes_may_prepare_the_same_at_once)
     enum { PROCESSES = 4 };
     char text[20000];
     letters_fill(text, sizeof text);
-    put("t.txt", text, sizeof text);
+    bytes_put("t.txt", text, sizeof text);
     config.tokenizer.kind = TOKENIZER_BPE;
     pid_t children[PROCESSES];
     for (int i = 0; i < PROCESSES; i++) {

@@ -16,42 +16,14 @@
 #include "runner/hf_weights.h"
 #include "runner/rope_rows.h"
 #include "tests/core_case.h"
+#include "tests/folder_case.h"
 
 static const char base[] = "model.context_length=16 model.d_model=24 model.n_heads=4 model.n_layers=2 "
                            "data.tokenizer.kind=byte";
 static const char llama[] = "model.norm=rmsnorm model.feed_forward=swiglu model.position=rope";
 static const char gpt2[] = "model.feed_forward=gelu_tanh";
 
-static char folder[64];
-
-static void folder_begin(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/test-export-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-}
-
-static void folder_empty(const char *path)
-{
-    DIR *directory = opendir(path);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        char name[512];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        if (unlink(name) != 0)
-            folder_empty(name);
-    }
-    if (directory)
-        closedir(directory);
-    rmdir(path);
-}
-
-static void folder_end(void)
-{
-    folder_empty(folder);
-}
-
-TestSuite(hf_export, .init = folder_begin, .fini = folder_end);
+TestSuite(hf_export, .init = folder_open, .fini = folder_close);
 
 /* ---- names ---- */
 
@@ -235,7 +207,7 @@ static void there_and_back(const char *first, const char *second)
     memory_free(got);
     model_free(back);
     source_release(&source);
-    folder_empty(path);
+    folder_remove(path);
 }
 
 Test(hf_export, what_is_read_back_gives_the_same_logits_bit_for_bit)

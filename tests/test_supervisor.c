@@ -16,10 +16,10 @@
 #include "runner/record.h"
 #include "runner/signals.h"
 #include "runner/supervisor.h"
+#include "tests/folder_case.h"
 
 enum { RUNS = 8 };
 
-static char folder[64];
 static double hang_after; /* of the next world */
 
 static const char *inside(const char *name)
@@ -31,34 +31,7 @@ static const char *inside(const char *name)
     return path;
 }
 
-static void folder_empty(const char *path)
-{
-    DIR *directory = opendir(path);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        char name[512];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        if (unlink(name) != 0)
-            folder_empty(name);
-    }
-    if (directory)
-        closedir(directory);
-    rmdir(path);
-}
-
-static void folder_begin(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/test-supervisor-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-}
-
-static void folder_end(void)
-{
-    folder_empty(folder);
-}
-
-TestSuite(supervisor, .init = folder_begin, .fini = folder_end, .timeout = 60);
+TestSuite(supervisor, .init = folder_open, .fini = folder_close, .timeout = 60);
 
 /* One variant, seeds 1 to RUNS, a byte tokenizer and no text: the workers here need none. */
 static struct sweep *sweep_make(size_t runs)

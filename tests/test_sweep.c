@@ -2,41 +2,13 @@
 #include "runner/sweep.h"
 
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/memory.h"
 #include "runner/file.h"
-
-static char folder[64];
-
-static void folder_open(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/runner-sweep-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-}
-
-static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)status, (void)kind, (void)where;
-    return remove(path);
-}
-
-static void folder_close(void)
-{
-    cr_assert_eq(nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
-}
-
-static void file_put(const char *name, const char *text)
-{
-    struct error err;
-    char *path = path_join(folder, name);
-    cr_assert(file_write(path, text, strlen(text), &err), "%s", err.text);
-    memory_free(path);
-}
+#include "tests/folder_case.h"
 
 /* A few thousand bytes of words that come back. */
 static void corpus_put(const char *name, char first)

@@ -19,39 +19,17 @@
 #include "runner/record.h"
 #include "runner/safetensors.h"
 #include "runner/worker.h"
+#include "tests/folder_case.h"
 
-static char folder[64];
 static volatile sig_atomic_t stop;
 
-static void folder_empty(const char *path)
+static void worker_begin(void)
 {
-    DIR *directory = opendir(path);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        char name[512];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        if (unlink(name) != 0)
-            folder_empty(name);
-    }
-    if (directory)
-        closedir(directory);
-    rmdir(path);
-}
-
-static void folder_begin(void)
-{
-    snprintf(folder, sizeof folder, "/tmp/test-worker-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    folder_open();
     stop = 0;
 }
 
-static void folder_end(void)
-{
-    folder_empty(folder);
-}
-
-TestSuite(worker, .init = folder_begin, .fini = folder_end, .timeout = 120);
+TestSuite(worker, .init = worker_begin, .fini = folder_close, .timeout = 120);
 
 static void inside(char path[4096], const char *name)
 {
