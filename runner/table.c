@@ -490,9 +490,17 @@ static const char *latex_escape(char c)
     }
 }
 
+/* A hyphen that is the sign of a number becomes a minus. */
 static void latex_put(const char *text, FILE *out)
 {
-    layout_put(text, strlen(text), latex_escape, out);
+    const char *begin = text;
+    for (const char *at = text; *at; at++)
+        if (*at == '-' && strchr("0123456789", at[1]) && at[1] && (at == text || strchr(" ([", at[-1]))) {
+            layout_put(begin, (size_t)(at - begin), latex_escape, out);
+            fputs("$-$", out);
+            begin = at + 1;
+        }
+    layout_put(begin, strlen(begin), latex_escape, out);
 }
 
 static void write_latex(const struct table *table, FILE *out)

@@ -121,14 +121,13 @@ Test(table, json_has_null_for_what_is_absent)
 
 Test(table, latex_escapes_every_active_character)
 {
-    written(
-        "a_b & 5% #{}~^\\$[", TABLE_LATEX, 0,
-        "\\begin{table}\n\\caption{Loss at last step}\n\\begin{tabular}{lrrl}\n\\hline\n"
-        "variant & mean & steps & verdict \\\\\n\\hline\n"
-        "baseline & 2.1200 & 1,200 & - \\\\\n"
-        "a\\_b \\& 5\\% \\#\\{\\}\\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\${[} & n/a & seven & 2 of 3 "
-        "\\\\\n"
-        "\\hline\n\\end{tabular}\n\n\\par\\footnotesize {[}1{]} a note\n\\end{table}\n");
+    written("a_b & 5% #{}~^\\$[-1, -0.2 gqa-4", TABLE_LATEX, 0,
+            "\\begin{table}\n\\caption{Loss at last step}\n\\begin{tabular}{lrrl}\n\\hline\n"
+            "variant & mean & steps & verdict \\\\\n\\hline\n"
+            "baseline & 2.1200 & 1,200 & - \\\\\n"
+            "a\\_b \\& 5\\% \\#\\{\\}\\textasciitilde{}\\textasciicircum{}\\textbackslash{}\\${[}$-$1, $-$0.2 gqa-4 & "
+            "n/a & seven & 2 of 3 \\\\\n"
+            "\\hline\n\\end{tabular}\n\n\\par\\footnotesize {[}1{]} a note\n\\end{table}\n");
 }
 
 Test(table, counts_get_commas)
