@@ -1,6 +1,7 @@
 /* Merging databases made by hand: what wins, what is refused, and older files. */
 #include <sys/stat.h>
 
+#include "runner/loss_table.h"
 #include "runner/merge.h"
 #include "runner/schema.h"
 #include "runner/shard.h"
@@ -201,6 +202,51 @@ Test(merge, a_change_of_processor_within_a_run_is_recorded)
     /* From the start again, all of it on one processor. */
     cr_assert(database_run_start(f.db, key, 0, &environment, NULL, 0, NULL, 0, &err));
     ROWS(database_handle(f.db), "select cpu from runs where started_at is not null", "Zen 3 (v3)\n");
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(merge, a_task_that_changed_its_processor_is_marked_in_the_table)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    static char text[8192];
+    struct sweep *sweep = sweep_small("quick", "a");
+    const char *key = sweep->runs[3].key;
+    struct run_environment later = environment;
+    struct step_record steps[2] = {step_of(0, 5), step_of(1, 4)};
+    struct database *other = other_open(&f);
+    freeze(f.db, sweep);
+    freeze(other, sweep);
+    run_through(f.db, sweep->runs[0].key, 2, RUN_FINISHED);
+    run_through(other, key, 2, RUN_FINISHED);
+    other_close(other);
+    cr_assert(merged(&f, MERGE_TASKS, &err), "%s", err.text);
+    /* The same task on another node, from its second step on, comes in after the first. */
+    other = other_open(&f);
+    snprintf(later.kernels, sizeof later.kernels, "v4");
+    cr_assert(database_run_start(other, key, 2, &later, steps, 2, NULL, 0, &err), "%s", err.text);
+    for (int64_t s = 2; s < 4; s++) {
+        struct step_record record = step_of(s, 2);
+        cr_assert(database_step(other, key, &record, &err), "%s", err.text);
+    }
+    cr_assert(database_run_end(other, key, RUN_FINISHED, NULL, NULL, &err), "%s", err.text);
+    other_close(other);
+    cr_assert(sql_run(database_handle(f.db), "update run set state = 'running' where key = ?", "t", &err, key));
+    cr_assert(merged(&f, MERGE_TASKS, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select variant, state, cpu from runs where step = 4 order by variant",
+         "baseline|finished|Zen 3 (v3)\nrmsnorm|finished|Zen 3 (v4); before step 2: Zen 3, v3, Haswell\n");
+    struct loss_table *table = loss_table_read(
+        database_handle(f.db), database_find_experiment(database_handle(f.db), "quick", &err), "loss", "train", &err);
+    cr_assert(table, "%s", err.text);
+    cr_assert(table->rows[1].marks & 1u << MARK_CPU_CHANGED);
+    cr_assert_not(table->rows[0].marks & 1u << MARK_CPU_CHANGED);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    loss_table_write(table, TABLE_TEXT, 100, out);
+    fclose(out);
+    cr_assert(strstr(text, "a run of it changed its processor or kernels on the way"), "%s", text);
+    loss_table_free(table);
     sweep_release(sweep);
     fixture_remove(&f);
 }
