@@ -12,7 +12,7 @@ enum bench_verdict bench_verdict(const struct bench_row *row, const struct bench
         return BENCH_NOT_APPLICABLE;
     if (row->share && figure->value > 100)
         return BENCH_REFUSED;
-    if (row->elsewhere)
+    if (figure->elsewhere)
         return BENCH_NOT_APPLICABLE;
     if (row->sense == BENCH_SHOWN)
         return BENCH_NO_TARGET;
@@ -33,7 +33,7 @@ void bench_absent(struct bench_figure *figure, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    figure->value = NAN;
+    *figure = (struct bench_figure){.value = NAN};
     vsnprintf(figure->note, sizeof figure->note, format, args);
     va_end(args);
 }
@@ -42,7 +42,7 @@ void bench_value(struct bench_figure *figure, double value, const char *format, 
 {
     va_list args;
     va_start(args, format);
-    figure->value = value;
+    *figure = (struct bench_figure){.value = value};
     vsnprintf(figure->note, sizeof figure->note, format, args);
     va_end(args);
 }

@@ -16,6 +16,7 @@ struct bench; /* bench_rows.h */
 
 struct bench_figure {
     double value;   /* NaN: not measured */
+    bool elsewhere; /* the target is another machine's: the value is shown, without a verdict */
     char note[320]; /* why not; else what one should know beside the value */
 };
 
@@ -28,7 +29,6 @@ struct bench_row {
     double target;
     const char *format; /* of target and value, one double */
     bool share;         /* in % of a measured ceiling */
-    bool elsewhere;     /* a target of other machines only: shown here, without a verdict */
     void (*measure)(struct bench *bench, int64_t argument, struct bench_figure *figure);
     int64_t argument;
 };

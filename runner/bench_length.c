@@ -36,12 +36,31 @@ static void lengths_measure(struct bench *bench)
     }
 }
 
-/* How much dearer than a token at the shortest length, over how much more there is to compute. */
-void bench_measure_length(struct bench *bench, int64_t length, struct bench_figure *figure)
+static size_t length_index(int64_t length)
 {
     size_t at = 0;
     while (at + 1 < BENCH_LENGTHS && lengths[at] != length)
         at++;
+    return at;
+}
+
+/* Attention alone grows with T, in proportion: on a straight line through the shortest and the longest, whatever the
+ * rate of its products. */
+void bench_measure_line(struct bench *bench, int64_t length, struct bench_figure *figure)
+{
+    if (bench->token_seconds[0] == 0)
+        lengths_measure(bench);
+    double first = bench->token_seconds[0], last = bench->token_seconds[BENCH_LENGTHS - 1];
+    double part = (double)(length - lengths[0]) / (double)(lengths[BENCH_LENGTHS - 1] - lengths[0]);
+    double line = first + part * (last - first), cost = bench->token_seconds[length_index(length)];
+    bench_value(figure, 100 * fabs(cost / line - 1), "%.1f us a token; between T = 128 and 2048 it would be %.1f",
+                cost * 1e6, line * 1e6);
+}
+
+/* How much dearer than a token at the shortest length, over how much more there is to compute. */
+void bench_measure_length(struct bench *bench, int64_t length, struct bench_figure *figure)
+{
+    size_t at = length_index(length);
     if (bench->token_seconds[0] == 0)
         lengths_measure(bench);
     double cost = bench->token_seconds[at] / bench->token_seconds[0];

@@ -43,7 +43,7 @@ void bench_model_release(struct bench_model *model);
 /* One training step; its seconds. Ends the program when the loss is not finite. */
 double bench_model_step(struct bench_model *model);
 
-/* Operations a second of the products alone. */
+/* Operations a second of the products alone, each by the fastest library there is. */
 double bench_model_sgemm(struct bench_model *model);
 
 /* Sorts the values. */

@@ -7,9 +7,10 @@
 #include "core/memory.h"
 #include "runner/bench_rows.h"
 #include "runner/child.h"
+#include "runner/precision.h"
 
 enum { SAID_SIZE = 65536 };
-static const double patience = 400; /* seconds; compiling a model takes most of them */
+static const double patience = 600; /* seconds; compiling a model takes most of them */
 
 /* The last line of what it printed is its JSON: warnings come before. */
 static const char *last_line(const char *text)
@@ -25,7 +26,7 @@ static const char *last_line(const char *text)
 static void peers_run(struct bench *bench)
 {
     struct child_output out = {.text = memory_alloc(SAID_SIZE, 1), .size = SAID_SIZE};
-    char *program = memory_copy_text(bench->peers), *argv[] = {program, (char[]){"--json"}, NULL};
+    char *program = memory_copy_text(bench->peers), *argv[] = {program, (char[]){"--json"}, (char[]){"--short"}, NULL};
     struct error err;
     int status;
     enum child_result result = child_run(NULL, argv, patience, &out, &status, &err);
@@ -58,30 +59,44 @@ static const json_t *best_of(const json_t *root, const char *precision, double *
     return best;
 }
 
-void bench_measure_peers(struct bench *bench, int64_t bf16, struct bench_figure *figure)
+/* Seconds of our step, measured in the same minutes. */
+static double ours_measure(int precision)
 {
-    double theirs;
+    enum { ROUNDS = 5 };
+    struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
+    struct bench_model model;
+    double seconds[ROUNDS];
+    config.training.precision = precision;
+    bench_model_init(&model, &config, bench_cases[BENCH_DAY2].vocab_size);
+    bench_model_step(&model);
+    for (int i = 0; i < ROUNDS; i++)
+        seconds[i] = bench_model_step(&model);
+    bench_model_release(&model);
+    return bench_median(seconds, ROUNDS);
+}
+
+void bench_measure_peers(struct bench *bench, int64_t precision, struct bench_figure *figure)
+{
     if (!bench->peers) {
         bench_absent(figure, "no --peers PROGRAM given (tests/bench/peers)");
         return;
     }
     if (!bench->peers_done)
         peers_run(bench);
+    double theirs;
     json_t *root = bench->peers_said ? json_loads(bench->peers_said, 0, NULL) : NULL;
-    const json_t *best = best_of(root, bf16 ? "bf16" : "fp32", &theirs);
-    /* Ours measured around theirs, in the same minutes. */
-    struct bench_share share;
-    if (!best) {
-        const char *why = json_string_value(json_object_get(root, "reason"));
-        bench_absent(figure, "%.250s", why ? why : bench->peers_failed);
+    const json_t *best = best_of(root, precision_name((int)precision), &theirs);
+    if (best) {
+        double ours = ours_measure((int)precision), threads = json_number_value(json_object_get(best, "threads"));
+        bool away = precision != PRECISION_FP32 && !bench_has_amx();
+        bench_value(figure, theirs / ours, "%sours %.0f ms a step; theirs %.0f ms for each core: %s, %s, %.0f thread%s",
+                    away ? "no AMX here; " : "", ours * 1e3, theirs * 1e3,
+                    json_string_value(json_object_get(root, "version")),
+                    json_string_value(json_object_get(best, "name")), threads, threads > 1 ? "s" : "");
+        figure->elsewhere = away;
     } else {
-        bench_share_measure(&bench_cases[BENCH_DAY2], 3, &share);
-        double ours = share.step_seconds;
-        bench_value(figure, theirs / ours, "ours %.0f ms a step; theirs %.0f ms for each core: %s %s, %d thread%s, %s",
-                    ours * 1e3, theirs * 1e3, json_string_value(json_object_get(best, "name")),
-                    bf16 ? "bf16 autocast" : "fp32", (int)json_number_value(json_object_get(best, "threads")),
-                    json_number_value(json_object_get(best, "threads")) > 1 ? "s" : "",
-                    json_string_value(json_object_get(root, "version")));
+        const char *why = json_string_value(json_object_get(root, "reason"));
+        bench_absent(figure, "%.250s", why ? why : *bench->peers_failed ? bench->peers_failed : "none of theirs ended");
     }
     json_decref(root);
 }

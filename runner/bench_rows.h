@@ -44,6 +44,9 @@ void bench_rows_measure(struct bench *bench, const char *const *words, size_t wo
 /* The share of a case, measured when it has not been. */
 const struct bench_share *bench_share_of(struct bench *bench, int64_t index);
 
+/* As far as oneDNN, which multiplies there, sees it. */
+bool bench_has_amx(void);
+
 /* Experiments and data of the lab: a file NAME of a shape, a temporary folder whose text is tokenised. */
 bool bench_lab_ready(struct bench *bench, struct bench_figure *figure);
 bool bench_dataset(struct bench *bench, const struct config *config, struct dataset *dataset,
@@ -53,6 +56,8 @@ bool bench_dataset(struct bench *bench, const struct config *config, struct data
 void bench_measure_peak(struct bench *bench, int64_t index, struct bench_figure *figure);
 void bench_measure_share(struct bench *bench, int64_t index, struct bench_figure *figure);
 void bench_measure_length(struct bench *bench, int64_t length, struct bench_figure *figure);
+void bench_measure_line(struct bench *bench, int64_t length, struct bench_figure *figure);
+void bench_measure_precision(struct bench *bench, int64_t precision, struct bench_figure *figure);
 void bench_measure_start(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_memory(struct bench *bench, int64_t index, struct bench_figure *figure);
 void bench_measure_peak_memory(struct bench *bench, int64_t index, struct bench_figure *figure);
@@ -62,7 +67,7 @@ void bench_measure_grid(struct bench *bench, int64_t steps, struct bench_figure 
 void bench_measure_bpe_training(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_bpe_memory(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_bpe_encoding(struct bench *bench, int64_t unused, struct bench_figure *figure);
-/* bf16: against the best of theirs in bf16. */
-void bench_measure_peers(struct bench *bench, int64_t bf16, struct bench_figure *figure);
+/* Against the best of theirs at that precision. */
+void bench_measure_peers(struct bench *bench, int64_t precision, struct bench_figure *figure);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/gemm.h"
 #include "core/memory.h"
+#include "core/onednn.h"
 #include "core/random.h"
 #include "core/tensor.h"
 #include "runner/clock.h"
@@ -127,6 +128,46 @@ double products_time(struct products *products)
         }
     }
     return seconds_now() - start;
+}
+
+/* One of the three products of an item by either library; its seconds. */
+static double product_time(const struct products *products, const struct product *item, enum gemm_form form,
+                           bool onednn)
+{
+    int64_t rows = products->rows, out = item->outputs, in = item->inputs;
+    const real *a = form == GEMM_NT ? products->input : products->output;
+    const real *b = form == GEMM_TN ? products->input : products->weight;
+    real *c = form == GEMM_NT   ? products->output
+              : form == GEMM_NN ? products->input_gradient
+                                : products->weight_gradient;
+    int64_t M = form == GEMM_TN ? out : rows, N = form == GEMM_NT ? out : in;
+    int64_t K = form == GEMM_NT ? in : form == GEMM_NN ? out : rows, lda = form == GEMM_NT ? in : out;
+    double start = seconds_now();
+#ifndef CORE_DOUBLE
+    if (onednn)
+        onednn_sgemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
+    else
+#endif
+        gemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
+    (void)onednn;
+    return seconds_now() - start;
+}
+
+double products_best_time(struct products *products)
+{
+    double best = 0;
+    if (!onednn_load(NULL))
+        return products_time(products);
+    for (size_t i = 0; i < products->count; i++)
+        for (enum gemm_form form = GEMM_NN; form <= GEMM_TN; form++) {
+            double ours = 0, theirs = 0;
+            for (int64_t k = 0; k < products->items[i].count; k++) {
+                ours += product_time(products, &products->items[i], form, false);
+                theirs += product_time(products, &products->items[i], form, true);
+            }
+            best += ours < theirs ? ours : theirs;
+        }
+    return best;
 }
 
 /* Element (i, k) of a matrix of `columns` columns, or of its transpose as stored with `rows` columns. */

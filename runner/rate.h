@@ -19,6 +19,10 @@ double products_flops(const struct products *products); /* 2 * multiplications *
 /* Makes every product once, sgemm and nothing else. Returns the seconds. */
 double products_time(struct products *products);
 
+/* The seconds of the same with each product by the faster of gemm() and oneDNN's sgemm: the best that this machine has.
+ * Without oneDNN, products_time(). */
+double products_best_time(struct products *products);
+
 /* Makes an M x K by K x N product in all three forms and compares with a plain loop in double. The result is the
  * largest difference as a multiple of what rounding may cost: above 1 the products are wrong. */
 double product_error(int64_t M, int64_t N, int64_t K);
