@@ -279,9 +279,10 @@ static void workers_reap(struct supervisor *supervisor)
 static enum run_state exit_judge(const struct supervisor *supervisor, struct slot *slot)
 {
     int status = slot->status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    bool ours = supervisor->outcome->killed && number == SIGKILL;
     /* SIGTERM ends a worker that has not yet come to note it. */
-    bool ours = (supervisor->outcome->killed && number == SIGKILL) || (supervisor->stopping && number == SIGTERM);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STOPPED) {
+    bool stopped = supervisor->stopping && number == SIGTERM;
+    if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STOPPED)) {
         slot->reason[0] = 0;
         return RUN_INTERRUPTED;
     }

@@ -1,10 +1,12 @@
 /* Training one run: evaluate, checkpoint, step, and a record of each; resumed runs end bit-identical. */
 #include "runner/worker.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/cpu.h"
@@ -276,9 +278,25 @@ static bool resume(struct worker *worker, enum worker_end *end, struct error *er
     return true;
 }
 
+/* What is wrong with this run's own folder costs this run; what is wrong with the disk is met on writing. */
+static bool place_check(const struct job *job, struct error *err)
+{
+    struct stat status;
+    char *path = path_join(job->checkpoint_folder, job->key);
+    bool good = true;
+    if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
+        good = error_set(err, "this run's folder '%s' cannot be used: a %s of that name is there", path,
+                         file_kind_name(status.st_mode));
+    else if (access(path, R_OK | W_OK | X_OK) != 0 && errno == EACCES)
+        good = error_set(err, "this run's folder '%s' cannot be used: %s", path, strerror(errno));
+    memory_free(path);
+    return good;
+}
+
 static bool begin(struct worker *worker, enum worker_end *end, struct error *err)
 {
-    if (!dataset_open(worker->job->dataset_path, worker->job->config.model.context_length, &worker->dataset, err))
+    if (!place_check(worker->job, err) ||
+        !dataset_open(worker->job->dataset_path, worker->job->config.model.context_length, &worker->dataset, err))
         return false;
     worker->trainer = trainer_create(&worker->job->config, worker->job->seed,
                                      tokenizer_vocab_size(worker->dataset.tokenizer), &worker->dataset.train, err);
