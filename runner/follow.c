@@ -297,12 +297,15 @@ static bool run_prepare(struct follower *f, struct watched *w, struct error *err
 static bool runs_submit(struct follower *f, const bool *again, size_t count, struct error *err)
 {
     size_t *runs = memory_alloc(count, sizeof *runs), n = 0;
-    bool ok = true;
-    for (size_t i = 0; ok && i < f->count; i++)
-        if (again[i]) {
-            ok = run_prepare(f, &f->watched[i], err);
-            runs[n++] = f->watched[i].run;
-        }
+    bool ok = sql_begin(f->db, FLUSH_SECONDS, err);
+    if (ok) {
+        for (size_t i = 0; ok && i < f->count; i++)
+            if (again[i]) {
+                ok = run_prepare(f, &f->watched[i], err);
+                runs[n++] = f->watched[i].run;
+            }
+        ok = sql_end(f->db, ok, NULL, err);
+    }
     ok = ok && cluster_round_add(f->cluster, f->sweep, runs, n, &f->options->cluster, err) &&
          cluster_submit(f->cluster, err);
     size_t round = f->cluster->round_count - 1;
@@ -390,7 +393,7 @@ static bool loop(struct follower *f, struct error *err)
 {
     double patience = slurm_patience(), looked = seconds_now();
     while (waiting(f) && !stop_seen(f, fmin(1, patience / 5))) {
-        if (!gather(f, err))
+        if (!database_pump(f->database, err) || !gather(f, err))
             return false;
         progress_tick(f->progress, seconds_now());
         if (!waiting(f) || seconds_now() - looked < patience)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -32,6 +33,21 @@ static void holder_read(int fd, char *holder, size_t size)
         snprintf(holder, size, "another process");
 }
 
+/* True when what is written there is of another machine, and so lately that its process may live: the lock, if there is
+ * one, does not reach us. */
+static bool holder_is_elsewhere(int fd, char *holder, size_t size)
+{
+    char host[256] = "", ours[300];
+    struct stat status;
+    if (fstat(fd, &status) < 0 || status.st_size == 0 || labs(time(NULL) - status.st_mtime) >= LOCKFILE_FRESH_SECONDS)
+        return false;
+    holder_read(fd, holder, size);
+    gethostname(host, sizeof host - 1);
+    snprintf(ours, sizeof ours, " on %s: ", host);
+    const char *on = strncmp(holder, "pid ", 4) == 0 ? strstr(holder, " on ") : NULL;
+    return on && strncmp(on, ours, strlen(ours)) != 0;
+}
+
 bool lockfile_holder(const char *path, char *holder, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -41,6 +57,8 @@ bool lockfile_holder(const char *path, char *holder, size_t size)
     bool held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     if (held)
         holder_read(fd, holder, size);
+    else
+        held = holder_is_elsewhere(fd, holder, size);
     close(fd);
     return held;
 }
@@ -80,8 +98,12 @@ static enum attempt lock_try(const char *path, int *fd, char holder[LOCKFILE_HOL
         }
         struct stat named, opened;
         if (stat(path, &named) == 0 && fstat(*fd, &opened) == 0 && named.st_ino == opened.st_ino &&
-            named.st_dev == opened.st_dev)
-            return ATTEMPT_LOCKED;
+            named.st_dev == opened.st_dev) {
+            if (!holder_is_elsewhere(*fd, holder, LOCKFILE_HOLDER_SIZE))
+                return ATTEMPT_LOCKED;
+            close(*fd);
+            return ATTEMPT_HELD;
+        }
         close(*fd);
     }
 }
@@ -116,6 +138,12 @@ int lockfile_take(const char *path, const char *command, double wait_seconds,
             return -1;
         }
     }
+}
+
+void lockfile_renew(int fd)
+{
+    if (fd >= 0)
+        futimens(fd, NULL);
 }
 
 void lockfile_drop(const char *path, int fd)

@@ -1,4 +1,7 @@
-/* A lock that the kernel drops when its process dies, whatever kills it; the file's text names the holder. */
+/* A lock that the kernel drops when its process dies, whatever kills it; the file's text names the holder.
+ *
+ * There are network file systems whose locks hold within one machine only. So a holder renews its file's time, and one
+ * on another machine counts as holding while the file is younger than LOCKFILE_FRESH_SECONDS, lock or no lock. */
 #ifndef RUNNER_LOCKFILE_H
 #define RUNNER_LOCKFILE_H
 
@@ -7,13 +10,16 @@
 
 #include "core/error.h"
 
-enum { LOCKFILE_HOLDER_SIZE = 512 };
+enum { LOCKFILE_HOLDER_SIZE = 512, LOCKFILE_FRESH_SECONDS = 60, LOCKFILE_RENEW_SECONDS = 10 };
 
 /* Makes the file when absent and locks it; what a dead process left in it does not matter. While another one holds it:
  * note ("waiting for ..."; may be NULL) once, then tries again for wait_seconds; a handled signal ends the wait.
  * Returns a descriptor that a started program does not inherit, or -1 and err, which names the holder. */
 int lockfile_take(const char *path, const char *command, double wait_seconds,
                   void (*note)(void *context, const char *text), void *context, struct error *err);
+
+/* A sign of life, at least every LOCKFILE_RENEW_SECONDS. Takes -1. */
+void lockfile_renew(int fd);
 
 /* Removes the file and lets go. Takes -1. */
 void lockfile_drop(const char *path, int fd);

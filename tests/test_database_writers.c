@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "runner/file.h"
+#include "runner/lockfile.h"
 #include "runner/query.h"
 #include "runner/schema.h"
 #include "runner/sql.h"
@@ -59,10 +61,11 @@ Test(database, a_stale_lock_file_is_no_lock)
     struct fixture f;
     fixture_open(&f);
     fixture_close(&f);
-    char path[160], holder[64];
+    char path[160], holder[64], host[256] = "";
     snprintf(path, sizeof path, "%s.lock", f.path);
+    gethostname(host, sizeof host - 1);
     FILE *stale = fopen(path, "w");
-    fputs("pid 1 on nowhere: gone\n", stale);
+    fprintf(stale, "pid 1 on %s: gone\n", host);
     fclose(stale);
     struct error err;
     cr_assert_not(database_lock_holder(f.path, holder, sizeof holder));
@@ -72,6 +75,37 @@ Test(database, a_stale_lock_file_is_no_lock)
 }
 
 /* Four processes, each told to wait: all get it, one after the other, and each adds its own row. */
+/* Locks of some network file systems do not reach other machines: what is written in the file does. */
+Test(database, a_holder_on_another_machine_counts_until_it_gives_no_sign_of_life)
+{
+    struct fixture f;
+    fixture_open(&f);
+    fixture_close(&f);
+    struct error err;
+    char lock[160], holder[LOCKFILE_HOLDER_SIZE];
+    snprintf(lock, sizeof lock, "%s.lock", f.path);
+    static const char text[] = "pid 77 on login-b.example: runner run grid.yaml\n";
+    cr_assert(file_write(lock, text, strlen(text), &err), "%s", err.text);
+    cr_assert(database_lock_holder(f.path, holder, sizeof holder));
+    cr_assert_str_eq(holder, "pid 77 on login-b.example: runner run grid.yaml");
+    struct database_options options = {.wait_seconds = 0.2};
+    cr_assert_null(database_open(f.path, &options, &err));
+    cr_assert(strstr(err.text, "held by pid 77 on login-b.example"), "%s", err.text);
+    struct timespec then[2] = {{.tv_sec = time(NULL) - LOCKFILE_FRESH_SECONDS}};
+    then[1] = then[0];
+    cr_assert_eq(utimensat(AT_FDCWD, lock, then, 0), 0);
+    cr_assert_not(database_lock_holder(f.path, holder, sizeof holder));
+    f.db = database_open(f.path, &options, &err);
+    cr_assert(f.db, "%s", err.text);
+    /* And we give ours. */
+    struct stat status;
+    cr_assert_eq(utimensat(AT_FDCWD, lock, then, 0), 0);
+    cr_assert(database_pump(f.db, &err), "%s", err.text);
+    cr_assert_eq(stat(lock, &status), 0);
+    cr_assert_lt(time(NULL) - status.st_mtime, LOCKFILE_RENEW_SECONDS);
+    fixture_remove(&f);
+}
+
 Test(database, four_processes_take_turns)
 {
     struct fixture f;
