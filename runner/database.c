@@ -12,7 +12,6 @@
 
 #include "core/memory.h"
 #include "runner/backup.h"
-#include "runner/clock.h"
 #include "runner/file.h"
 #include "runner/freeze.h"
 #include "runner/lockfile.h"
@@ -29,7 +28,6 @@ struct database {
     sqlite3 *db;
     char *path, *lock_path;
     int lock;
-    double renewed; /* when the lock file last got a sign of life */
     struct pending *pending;
     void (*note)(void *context, const char *text);
     void *context;
@@ -39,16 +37,6 @@ static void database_note(const struct database *database, const char *text)
 {
     if (database->note)
         database->note(database->context, text);
-}
-
-/* For those who cannot see the lock from where they are. */
-static void lock_renew(struct database *database)
-{
-    double now = seconds_now();
-    if (now - database->renewed < LOCKFILE_RENEW_SECONDS)
-        return;
-    lockfile_renew(database->lock);
-    database->renewed = now;
 }
 
 /* ---- opening ---- */
@@ -587,7 +575,7 @@ bool database_run_end(struct database *database, const char *key, enum run_state
 
 bool database_pump(struct database *database, struct error *err)
 {
-    lock_renew(database);
+    lockfile_renew(database->lock);
     return pending_pump(database->pending, false, err);
 }
 

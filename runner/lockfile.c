@@ -142,7 +142,8 @@ int lockfile_take(const char *path, const char *command, double wait_seconds,
 
 void lockfile_renew(int fd)
 {
-    if (fd >= 0)
+    struct stat status;
+    if (fd >= 0 && fstat(fd, &status) == 0 && labs(time(NULL) - status.st_mtime) >= LOCKFILE_RENEW_SECONDS)
         futimens(fd, NULL);
 }
 

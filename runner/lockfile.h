@@ -18,7 +18,7 @@ enum { LOCKFILE_HOLDER_SIZE = 512, LOCKFILE_FRESH_SECONDS = 60, LOCKFILE_RENEW_S
 int lockfile_take(const char *path, const char *command, double wait_seconds,
                   void (*note)(void *context, const char *text), void *context, struct error *err);
 
-/* A sign of life, at least every LOCKFILE_RENEW_SECONDS. Takes -1. */
+/* A sign of life, to be called often: given every LOCKFILE_RENEW_SECONDS. Takes -1. */
 void lockfile_renew(int fd);
 
 /* Removes the file and lets go. Takes -1. */
