@@ -99,8 +99,8 @@ bool onednn_load(struct error *err)
 const char *onednn_version(void)
 {
     static char text[32];
-    if (state != PRESENT)
-        return NULL;
+    if (state != PRESENT || text[0])
+        return state == PRESENT ? text : NULL;
     const dnnl_version_t *version = dnnl.dnnl_version();
     snprintf(text, sizeof text, "%d.%d.%d", version->major, version->minor, version->patch);
     return text;

@@ -13,8 +13,11 @@
 #include <utf8proc.h>
 #include <yaml.h>
 
+#include "core/bf16.h"
 #include "core/cpu.h"
+#include "core/gemm.h"
 #include "core/memory.h"
+#include "core/onednn.h"
 #include "runner/command.h"
 #include "runner/database.h"
 #include "runner/file.h"
@@ -83,11 +86,27 @@ static void blas_check(struct report *report)
         finding(report, "blas", STATE_OK, "%s; kernels %s, one thread a run", blas_config(), blas_core_name());
 }
 
+/* Only processors with AVX-512 gain by it. */
+static void onednn_check(struct report *report)
+{
+    struct error err;
+    const char *version = gemm_second_library();
+    json_put(report->root, "onednn", version ? json_from_text(version) : json_null());
+    json_put(report->root, "bf16", json_from_text(bf16_in_hardware() ? "hardware" : "software"));
+    if (strcmp(cpu_level(), "v4") != 0)
+        finding(report, "oneDNN", STATE_OK, "not used with kernels %s: OpenBLAS makes all products", cpu_level());
+    else if (version)
+        finding(report, "oneDNN", STATE_OK, "%s, for the products it makes faster; bf16 products in %s", version,
+                bf16_in_hardware() ? "hardware" : "software");
+    else if (!onednn_load(&err))
+        finding(report, "oneDNN", STATE_NOTE, "%s; OpenBLAS makes all products, some slower", err.text);
+}
+
 /* Odd sizes reach the edges of the kernels' tiles, single rows and columns their special cases. */
 static void product_check(struct report *report)
 {
-    static const int64_t shapes[][3] = {{1, 1, 1},      {7, 5, 3},     {31, 127, 17}, {64, 64, 64},
-                                        {130, 257, 65}, {1, 512, 256}, {256, 1, 33},  {97, 101, 1024}};
+    static const int64_t shapes[][3] = {{1, 1, 1},     {7, 5, 3},    {31, 127, 17},   {64, 64, 64},  {130, 257, 65},
+                                        {1, 512, 256}, {256, 1, 33}, {97, 101, 1024}, {1030, 40, 67}};
     size_t count = sizeof shapes / sizeof shapes[0];
     double worst = 0;
     const int64_t *at = shapes[0];
@@ -282,6 +301,7 @@ static int doctor_run(const struct command *command, const struct arguments *arg
     json_put(report.root, "git_commit", json_from_text(version_commit()));
     processor_check(&report);
     blas_check(&report);
+    onednn_check(&report);
     product_check(&report);
     rate_check(&report);
     libraries_check(&report);

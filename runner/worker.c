@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/cpu.h"
+#include "core/gemm.h"
 #include "core/memory.h"
 #include "core/trainer.h"
 #include "runner/checkpoint.h"
@@ -68,6 +69,10 @@ static void environment_describe(struct run_environment *environment, int precis
     const char *version_end = strchr(config, ' ') ? strchr(strchr(config, ' ') + 1, ' ') : NULL;
     snprintf(environment->blas, sizeof environment->blas, "%.31s %.*s", blas_core_name(),
              version_end ? (int)(version_end - config) : 30, config);
+    if (gemm_second_library()) {
+        size_t used = strlen(environment->blas);
+        snprintf(environment->blas + used, sizeof environment->blas - used, " + oneDNN %s", gemm_second_library());
+    }
     snprintf(environment->precision, sizeof environment->precision, "%s", precision_name(precision));
     snprintf(environment->git_commit, sizeof environment->git_commit, "%s", version_commit());
     snprintf(environment->version, sizeof environment->version, "%s", version_text());
