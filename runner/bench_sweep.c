@@ -240,7 +240,7 @@ void bench_measure_grid(struct bench *bench, int64_t steps, struct bench_figure 
         words[used++] = sets[i];
     }
     words[used] = NULL;
-    if (grid_flops(bench, sets, SETS, &flops, &runs, figure)) {
+    if (bench_lab_ready(bench, figure) && grid_flops(bench, sets, SETS, &flops, &runs, figure)) {
         struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
         bench_model_init(&model, &config, bench_cases[BENCH_DAY2].vocab_size);
         bench_model_sgemm(&model);
