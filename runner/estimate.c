@@ -117,11 +117,12 @@ static double makespan(const struct estimate *estimate, size_t run_count, size_t
 }
 
 /* 4-byte weights once when finished. For a run in progress weights and both moments in each generation, of which one
- * that resumes has two already; a run that is over sooner never has as many. runs: NULL = nothing is known of time. */
+ * that resumes has two already. runs: NULL = the most that can be; else a run that is over sooner has fewer, and one
+ * worker writes at a time. */
 static uint64_t disk_bytes(const struct sweep *sweep, const struct schedule *schedule, size_t workers,
                            const struct run_estimate *runs)
 {
-    uint64_t bytes = DATABASE_BYTES, largest = 0;
+    uint64_t bytes = DATABASE_BYTES, largest = 0, written = 0;
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct planned_run *planned = &schedule->runs[i];
         if (!run_action_trains(planned->action))
@@ -129,11 +130,15 @@ static uint64_t disk_bytes(const struct sweep *sweep, const struct schedule *sch
         uint64_t weights = 4 * (uint64_t)sweep->runs[i].parameters, generations = planned->step ? 1 : GENERATIONS;
         if (runs && runs[i].seconds < CHECKPOINT_SECONDS * (double)generations)
             generations = (uint64_t)(runs[i].seconds / CHECKPOINT_SECONDS);
+        if (runs && generations == GENERATIONS) {
+            generations--;
+            written = 3 * weights > written ? 3 * weights : written;
+        }
         uint64_t open = 3 * weights * generations;
         bytes += weights + (uint64_t)(run_config(sweep, i)->training.steps - planned->step) * CURVE_BYTES;
         largest = open > largest ? open : largest;
     }
-    return bytes + (workers < schedule->to_train ? workers : schedule->to_train) * largest;
+    return bytes + written + (workers < schedule->to_train ? workers : schedule->to_train) * largest;
 }
 
 uint64_t estimate_disk(const struct sweep *sweep, const struct schedule *schedule, size_t workers)
