@@ -170,7 +170,7 @@ PYTHON := python3
 CORPUS :=
 GRID :=
 bench: $B/runner ## every target of speed in one table, six minutes; GRID=1: the whole grid instead, PYTHON=, CORPUS=
-	$(if $(GRID),tests/bench/grid $(CORPUS),PYTHON=$(PYTHON) $B/runner bench --all --grid experiments/day2-parts.yaml \
+	$(if $(GRID),tests/bench/grid $(CORPUS),PYTHON=$(PYTHON) $B/runner bench --all --rounds 7 --grid experiments/day2-parts.yaml \
 	    --peers tests/bench/peers $(if $(CORPUS),--corpus $(CORPUS)))
 	$(if $(GRID),,@echo 'Not in the table: tests/bench/database (10 million rows), tests/bench/gather (2,000 shards), make bench GRID=1')
 
