@@ -348,15 +348,6 @@ static char *immutable_uri(const char *path)
     return uri;
 }
 
-/* A -wal file with content: what is in it would be lost to an immutable reader. */
-static bool wal_is_needed(const char *path)
-{
-    char wal[4200];
-    struct stat st;
-    snprintf(wal, sizeof wal, "%s-wal", path);
-    return stat(wal, &st) == 0 && st.st_size > 0;
-}
-
 static bool reader_check(sqlite3 *db, const char *path, struct error *err)
 {
     size_t version;
@@ -398,31 +389,49 @@ static sqlite3 *immutable_open(const char *path, reader_checks *check, struct er
     return db;
 }
 
+/* What a writer that was killed amid a transaction has left is taken back by the first who may write. */
+static bool journal_roll_back(const char *path)
+{
+    int64_t tables;
+    sqlite3 *db = connection_open(path, SQLITE_OPEN_READWRITE, READER_MILLISECONDS, NULL);
+    bool ok = db && sql_integer(db, &tables, 0, "select count(*) from sqlite_master", NULL, NULL);
+    sqlite3_close(db);
+    return ok;
+}
+
+/* A connection that passes the check; NULL, err and SQLite's extended code. */
+static sqlite3 *reader_try(const char *path, reader_checks *check, int *code, struct error *err)
+{
+    sqlite3 *db = connection_open(path, SQLITE_OPEN_READONLY, READER_MILLISECONDS, err);
+    *code = SQLITE_ERROR;
+    if (!db || check(db, path, err))
+        return db;
+    *code = sqlite3_extended_errcode(db);
+    sqlite3_close(db);
+    return NULL;
+}
+
 static sqlite3 *reader_open(const char *path, reader_checks *check, struct error *err)
 {
-    bool exists;
+    bool exists = false;
+    int code;
     if (!path_is_usable(path, &exists, err))
         return NULL;
     if (!exists) {
         error_set(err, "there is no database '%s': `runner run FILE` makes one", path);
         return NULL;
     }
-    sqlite3 *db = connection_open(path, SQLITE_OPEN_READONLY, READER_MILLISECONDS, err);
-    if (!db)
-        return NULL;
-    if (check(db, path, err))
-        return db;
-    int code = sqlite3_errcode(db) & 0xff;
-    sqlite3_close(db);
+    sqlite3 *db = reader_try(path, check, &code, err);
+    if (!db && code == SQLITE_READONLY_ROLLBACK && journal_roll_back(path))
+        db = reader_try(path, check, &code, err);
     /* in WAL mode, on a medium where the shared memory file cannot be made */
-    if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY)
-        return NULL;
-    if (wal_is_needed(path)) {
-        error_set(
-            err,
-            "the database '%s' was not closed and its folder cannot be written: copy it together with '%s-wal' to "
-            "a folder that can",
-            path, path);
+    if (db || ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_READONLY))
+        return db;
+    if (journal_is_left(path)) {
+        error_set(err,
+                  "the database '%s' was not closed and its folder cannot be written: copy it together with '%s-wal' "
+                  "or '%s-journal' to a folder that can",
+                  path, path, path);
         return NULL;
     }
     return immutable_open(path, check, err);
