@@ -415,12 +415,9 @@ static sqlite3 *reader_open(const char *path, reader_checks *check, struct error
 {
     bool exists = false;
     int code;
-    if (!path_is_usable(path, &exists, err))
+    if (!path_is_usable(path, &exists, err) ||
+        (!exists && !error_set(err, "there is no database '%s': `runner run FILE` makes one", path)))
         return NULL;
-    if (!exists) {
-        error_set(err, "there is no database '%s': `runner run FILE` makes one", path);
-        return NULL;
-    }
     sqlite3 *db = reader_try(path, check, &code, err);
     if (!db && code == SQLITE_READONLY_ROLLBACK && journal_roll_back(path))
         db = reader_try(path, check, &code, err);
