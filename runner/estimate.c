@@ -128,8 +128,9 @@ static uint64_t disk_bytes(const struct sweep *sweep, const struct schedule *sch
         if (!run_action_trains(planned->action))
             continue;
         uint64_t weights = 4 * (uint64_t)sweep->runs[i].parameters, generations = planned->step ? 1 : GENERATIONS;
-        if (runs && runs[i].seconds < CHECKPOINT_SECONDS * (double)generations)
-            generations = (uint64_t)(runs[i].seconds / CHECKPOINT_SECONDS);
+        double trains = runs ? (double)runs[i].steps_left / runs[i].steps_per_second : NAN; /* none while evaluating */
+        if (trains < CHECKPOINT_SECONDS * (double)generations)
+            generations = (uint64_t)(trains / CHECKPOINT_SECONDS);
         if (runs && generations == GENERATIONS) {
             generations--;
             written = 3 * weights > written ? 3 * weights : written;
