@@ -278,18 +278,6 @@ bool case_expects(const struct reference_case *reference, const char *prefix)
 
 /* ---- weights.safetensors ---- */
 
-static bool check_tensor(const struct safetensors_entry *entry, const struct tensor *tensor, struct error *err)
-{
-    char ours[SAFETENSORS_SHAPE_TEXT], theirs[SAFETENSORS_SHAPE_TEXT];
-    if (!entry)
-        return error_set(err, "tensor '%s' is missing", tensor->name);
-    if (entry->dims != tensor->dims || memcmp(entry->shape, tensor->shape, (size_t)tensor->dims * sizeof(int64_t)) != 0)
-        return error_set(err, "tensor '%s' has shape %s: the model needs %s", tensor->name,
-                         safetensors_shape_text(entry->dims, entry->shape, theirs),
-                         safetensors_shape_text(tensor->dims, tensor->shape, ours));
-    return safetensors_is_real(entry, err);
-}
-
 static bool check_own_weights(const struct reference_case *reference, struct problems *problems)
 {
     const char *file = "weights.safetensors";
@@ -298,7 +286,7 @@ static bool check_own_weights(const struct reference_case *reference, struct pro
     struct tensor_table *table = tensor_table_create(&reference->config.model, reference->vocab_size);
     for (size_t i = 0; i < table->count; i++) {
         const struct tensor *tensor = &table->tensors[i];
-        if (!check_tensor(safetensors_find(reference->weights, tensor->name), tensor, &err))
+        if (!safetensors_fits(safetensors_find(reference->weights, tensor->name), tensor, &err))
             report_file(reference, file, err.text, problems);
     }
     for (size_t i = 0; i < safetensors_count(reference->weights); i++) {

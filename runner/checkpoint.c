@@ -34,7 +34,7 @@ static bool checkpoint_path(char path[CHECKPOINT_FOLDER], const char *folder, co
 {
     int length = snprintf(path, CHECKPOINT_FOLDER, "%s/%s%s%s", folder, key, *name ? "/" : "", name);
     if (length < 0 || length >= CHECKPOINT_FOLDER)
-        return error_set(err, "checkpoint folder \"%.200s...\": the path is longer than %d bytes", folder,
+        return error_set(err, "checkpoint folder '%.200s...': the path is longer than %d bytes", folder,
                          CHECKPOINT_FOLDER - 1);
     return true;
 }
@@ -98,9 +98,8 @@ static bool checkpoint_trim(const char *folder, const char *key, size_t kept, st
     bool ok = true;
     for (size_t i = kept; i < count && ok; i++) {
         char path[CHECKPOINT_FOLDER], name[64];
-        ok =
-            checkpoint_path(path, folder, key, checkpoint_name(name, steps[i]), err) &&
-            (unlink(path) == 0 || errno == ENOENT || error_set(err, "cannot remove \"%s\": %s", path, strerror(errno)));
+        ok = checkpoint_path(path, folder, key, checkpoint_name(name, steps[i]), err) &&
+             (unlink(path) == 0 || errno == ENOENT || error_set(err, "cannot remove '%s': %s", path, strerror(errno)));
     }
     memory_free(steps);
     return ok;
@@ -123,7 +122,7 @@ bool checkpoint_move(const char *from, const char *to, const char *key, struct e
         ok = checkpoint_path(old, from, key, checkpoint_name(name, steps[i]), err) &&
              checkpoint_path(new, to, key, name, err) &&
              (rename(old, new) == 0 ||
-              error_set(err, "cannot move \"%.300s\" to \"%.300s\": %s", old, new, strerror(errno)));
+              error_set(err, "cannot move '%.300s' to '%.300s': %s", old, new, strerror(errno)));
     memory_free(steps);
     return ok;
 }
@@ -331,10 +330,10 @@ static void damage_note(const char *path, const char *what, const int64_t *next,
 {
     char text[CHECKPOINT_FOLDER + sizeof(struct error) + 128], name[64];
     if (next)
-        snprintf(text, sizeof text, "checkpoint \"%s\" %s: trying the one before it, %s", path, what,
+        snprintf(text, sizeof text, "checkpoint '%s' %s: trying the one before it, %s", path, what,
                  checkpoint_name(name, *next));
     else
-        snprintf(text, sizeof text, "checkpoint \"%s\" %s, and there is none before it: starting from step 0", path,
+        snprintf(text, sizeof text, "checkpoint '%s' %s, and there is none before it: starting from step 0", path,
                  what);
     if (note)
         note(context, text);
@@ -359,7 +358,7 @@ bool checkpoint_read(const char *folder, const char *key, struct trainer_state *
             damage_note(path, damage.text, i + 1 < count ? &steps[i + 1] : NULL, note, context);
     }
     if (!found && touched)
-        error_set(err, "checkpoint \"%s\" %s", path, damage.text);
+        error_set(err, "checkpoint '%s' %s", path, damage.text);
     memory_free(steps);
     return found;
 }

@@ -14,22 +14,8 @@
 
 #include "core/memory.h"
 #include "runner/clock.h"
+#include "runner/environment.h"
 #include "runner/signals.h"
-
-/* Our environment with LC_ALL=C: programs read and write numbers with the locale's decimal sign otherwise. */
-static char **environment_create(void)
-{
-    static char locale[] = "LC_ALL=C";
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    char **copy = memory_alloc(count + 2, sizeof *copy);
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], "LC_ALL=", 7) != 0)
-            copy[kept++] = environ[i];
-    copy[kept] = locale;
-    return copy;
-}
 
 /* Takes what is there now. False at the end of the pipe. */
 static bool output_read(int pipe_end, struct child_output *out)
@@ -94,7 +80,9 @@ static int child_start(pid_t *child, int pipe_write, const char *folder, char *c
     posix_spawn_file_actions_adddup2(&actions, pipe_write, STDERR_FILENO);
     if (folder)
         posix_spawn_file_actions_addchdir_np(&actions, folder);
-    char **environment = environment_create();
+    /* programs read and write numbers with the locale's decimal sign otherwise */
+    static char locale[] = "LC_ALL=C";
+    char **environment = environment_with((char *[]){locale, NULL});
     int failure = posix_spawnp(child, argv[0], &actions, &attributes, argv, environment);
     memory_free(environment);
     posix_spawnattr_destroy(&attributes);

@@ -133,7 +133,7 @@ static void learning_refuse(const struct arguments *arguments, const char *optio
 {
     static const char *const of_learning[] = {"vocab-size", "min-frequency"};
     if (arguments->positional_count)
-        die(EXIT_USAGE, "\"%s\" beside --%s: %s's tokenizer is shown as it was learned; give paths or --%s",
+        die(EXIT_USAGE, "'%s' beside --%s: %s's tokenizer is shown as it was learned; give paths or --%s",
             arguments->positional[0], option, whose, option);
     if (option_text(arguments, "kind", NULL))
         die(EXIT_USAGE, "--kind beside --%s: %s has its tokenizer already", option, whose);
@@ -152,7 +152,7 @@ static void view_open_run(const struct arguments *arguments, const char *run, st
     bool opened = view_open(db, run, view, &err);
     sqlite3_close(db);
     if (!opened)
-        die(EXIT_USAGE, "--run \"%s\": %s", run, err.text);
+        die(EXIT_USAGE, "--run '%s': %s", run, err.text);
 }
 
 static void view_open_folder(const struct arguments *arguments, const char *folder, struct view *view)

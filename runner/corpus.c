@@ -39,12 +39,12 @@ static bool kind_check(const char *kind, struct error *err)
     if (kind[0] == 0)
         return error_set(err, "kind is empty; leave it out for a text without one");
     if (strlen(kind) >= CORPUS_KIND_SIZE)
-        return error_set(err, "kind \"%.40s...\" is longer than %d bytes", kind, CORPUS_KIND_SIZE - 1);
+        return error_set(err, "kind '%.40s...' is longer than %d bytes", kind, CORPUS_KIND_SIZE - 1);
     for (const char *c = kind; *c; c++)
         if ((unsigned char)*c < 32 || *c == 127)
             return error_set(err, "kind has the control character \\x%02x", (unsigned)(unsigned char)*c);
     if (strcmp(kind, "train") == 0 || strcmp(kind, "validation") == 0)
-        return error_set(err, "kind \"%s\" is the name of a split; another is needed", kind);
+        return error_set(err, "kind '%s' is the name of a split; another is needed", kind);
     return true;
 }
 
@@ -57,7 +57,7 @@ static const char *kind_intern(struct corpus *corpus, const char *kind, struct e
     if (!kind_check(kind, err))
         return NULL;
     if (corpus->kind_count == CORPUS_KINDS) {
-        error_set(err, "kind \"%s\" is one too many; at most %d fit", kind, CORPUS_KINDS);
+        error_set(err, "kind '%s' is one too many; at most %d fit", kind, CORPUS_KINDS);
         return NULL;
     }
     return corpus->kinds[corpus->kind_count++] = memory_copy_text(kind);

@@ -57,14 +57,14 @@ static bool job_path(const json_t *root, const char *name, char *out, size_t siz
 {
     if (path_from_json(json_object_get(root, name), out, size))
         return true;
-    return error_set(err, "job: \"%s\" is missing or not a path of at most %zu bytes", name, size - 1);
+    return error_set(err, "job: '%s' is missing or not a path of at most %zu bytes", name, size - 1);
 }
 
 static bool job_integer(const json_t *root, const char *name, int64_t *out, struct error *err)
 {
     const json_t *value = json_object_get(root, name);
     if (!json_is_integer(value))
-        return error_set(err, "job: \"%s\" is missing or not a whole number", name);
+        return error_set(err, "job: '%s' is missing or not a whole number", name);
     *out = json_integer_value(value);
     return true;
 }
@@ -73,7 +73,7 @@ static bool job_config(const json_t *root, struct config *config, struct error *
 {
     char *text = json_dumps(json_object_get(root, "config"), JSON_COMPACT);
     if (!text)
-        return error_set(err, "job: \"config\" is missing");
+        return error_set(err, "job: 'config' is missing");
     bool ok = config_from_json(text, config, err) || error_wrap(err, "job: config");
     free(text);
     return ok;
@@ -92,7 +92,7 @@ bool job_from_json(const char *json, struct job *job, struct error *err)
               job_path(root, "checkpoints", job->checkpoint_folder, sizeof job->checkpoint_folder, err) &&
               job_integer(root, "checkpoint_every", &job->checkpoint_every, err);
     if (ok && strspn(job->key, "0123456789abcdef") != 64)
-        ok = error_set(err, "job: \"key\" is \"%s\", expected 64 hexadecimal digits", job->key);
+        ok = error_set(err, "job: 'key' is '%s', expected 64 hexadecimal digits", job->key);
     json_decref(root);
     return ok;
 }

@@ -19,6 +19,16 @@ static size_t character_at(const char *text, int *columns)
     return (size_t)bytes;
 }
 
+void layout_line_put(const char *text, const char *kept, FILE *out)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if ((*p < 0x20 || *p == 0x7f) && !strchr(kept, *p))
+            fprintf(out, "\\x%02x", *p);
+        else
+            fputc(*p, out);
+    fputc('\n', out);
+}
+
 int layout_columns(const char *text)
 {
     int total = 0;

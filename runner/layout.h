@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* A line whose control bytes come from texts that others wrote and could drive the terminal: they are shown as \xNN,
+ * those of `kept` as they are. */
+void layout_line_put(const char *text, const char *kept, FILE *out);
+
 /* Columns that layout_put() fills: wide characters count two, control and invalid bytes four. */
 int layout_columns(const char *text);
 

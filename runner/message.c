@@ -4,19 +4,7 @@
 #include <stdlib.h>
 
 #include "runner/command.h"
-
-/* Control bytes come from texts that others wrote and could drive the terminal: they are shown as \xNN. */
-static void text_print(const char *text)
-{
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f)
-            fprintf(stderr, "\\x%02x", byte);
-        else
-            fputc(byte, stderr);
-    }
-    fputc('\n', stderr);
-}
+#include "runner/layout.h"
 
 static void arguments_print(const char *prefix, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
@@ -26,7 +14,7 @@ static void arguments_print(const char *prefix, const char *format, va_list args
     if (vasprintf(&text, format, args) < 0)
         abort();
     fputs(prefix, stderr);
-    text_print(text);
+    layout_line_put(text, "\n\t", stderr);
     free(text);
 }
 

@@ -159,11 +159,11 @@ static enum plot_result experiment_check(struct drawing *drawing, struct error *
         char list[512];
         texts_list(list, sizeof list, names, count);
         if (count == 0)
-            error_set(err, "no experiment \"%s\": the database has none", wanted);
+            error_set(err, "no experiment '%s': the database has none", wanted);
         else if (near)
-            error_set(err, "no experiment \"%s\": did you mean \"%s\"? The database has %s", wanted, near, list);
+            error_set(err, "no experiment '%s': did you mean '%s'? The database has %s", wanted, near, list);
         else
-            error_set(err, "no experiment \"%s\": the database has %s", wanted, list);
+            error_set(err, "no experiment '%s': the database has %s", wanted, list);
     }
     texts_free(names, count);
     memory_free(names);
@@ -217,7 +217,7 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
     char list[512];
     if (request->x && strcmp(request->x, "step") != 0 && strcmp(request->x, "tokens") != 0 &&
         strcmp(request->x, "seconds") != 0 && strcmp(request->x, "flops") != 0) {
-        error_set(err, "no axis \"%s\": step, tokens, seconds or flops", request->x);
+        error_set(err, "no axis '%s': step, tokens, seconds or flops", request->x);
         return PLOT_REFUSED;
     }
     if (request->metric && !metric_find(request->metric)) {
@@ -225,7 +225,7 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
         for (size_t i = 0; i < METRIC_COUNT; i++)
             names[i] = (char *)(uintptr_t)metrics[i].name;
         texts_list(list, sizeof list, names, METRIC_COUNT);
-        error_set(err, "no metric \"%s\": it is one of %s", request->metric, list);
+        error_set(err, "no metric '%s': it is one of %s", request->metric, list);
         return PLOT_REFUSED;
     }
     if (!request->split)
@@ -236,12 +236,12 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
             bool training = split_trains(request->split);
             if (!metric || (training ? metric->training : metric->evaluation))
                 return PLOT_DRAWN;
-            error_set(err, "metric \"%s\" is not logged for split \"%s\": %s", metric->name, request->split,
+            error_set(err, "metric '%s' is not logged for split '%s': %s", metric->name, request->split,
                       training ? "loss, grad_norm or learning_rate" : "loss, bits_per_byte or perplexity");
             return PLOT_REFUSED;
         }
     texts_list(list, sizeof list, drawing->splits, (int)drawing->split_count);
-    error_set(err, "no split \"%s\" in experiment \"%s\": it has %s", request->split, request->experiment, list);
+    error_set(err, "no split '%s' in experiment '%s': it has %s", request->split, request->experiment, list);
     return PLOT_REFUSED;
 }
 
@@ -343,7 +343,7 @@ static bool output_take(const struct drawing *drawing, const char *prefix, const
     bool ok = wanted && gnuplot_output_whole(made, extension, err) &&
               (strcmp(extension, "pdf") != 0 || gnuplot_pdf_stamp(made, drawing->stamp, err));
     if (ok && rename(made, final) != 0)
-        ok = error_set(err, "\"%s\" cannot be put in place: %s", final, strerror(errno));
+        ok = error_set(err, "'%s' cannot be put in place: %s", final, strerror(errno));
     if (ok && drawing->request->file)
         drawing->request->file(drawing->request->context, final);
     if (!ok)
@@ -396,7 +396,7 @@ static bool figure_make_files(struct drawing *drawing, const struct kind *kind, 
         return true;
     struct error reason = err ? *err : (struct error){""};
     return error_set(err,
-                     "figure %s was not drawn: %s; its data and script are in \"%s\": redraw with `runner plot`, or "
+                     "figure %s was not drawn: %s; its data and script are in '%s': redraw with `runner plot`, or "
                      "`gnuplot %s.gp` in that folder",
                      figure->name, reason.text, drawing->folder, figure->name);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "runner/layout.h"
 
 enum { WORD_LIMIT = 64 };
 
@@ -107,22 +108,12 @@ void problems_sort(struct problems *problems)
     memory_free(room);
 }
 
-static void text_print_safely(const char *text, FILE *out)
-{
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-        if (*p < 0x20 || *p == 0x7f)
-            fprintf(out, "\\x%02x", *p);
-        else
-            fputc(*p, out);
-    fputc('\n', out);
-}
-
 void problems_print(const struct problems *problems, FILE *out)
 {
     size_t shown[2] = {0, 0}, total[2] = {problems->errors, problems->count - problems->errors};
     for (size_t i = 0; i < problems->count; i++)
         if (shown[problems->items[i].note]++ < PROBLEMS_SHOWN)
-            text_print_safely(problems->items[i].text, out);
+            layout_line_put(problems->items[i].text, "", out);
     if (total[0] > PROBLEMS_SHOWN)
         fprintf(out, "... and %zu more problems\n", total[0] - PROBLEMS_SHOWN);
     if (total[1] > PROBLEMS_SHOWN)

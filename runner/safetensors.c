@@ -393,6 +393,18 @@ bool safetensors_is_real(const struct safetensors_entry *entry, struct error *er
                               shown_text(entry->name).text, dtypes[entry->dtype].name);
 }
 
+bool safetensors_fits(const struct safetensors_entry *entry, const struct tensor *tensor, struct error *err)
+{
+    char ours[SAFETENSORS_SHAPE_TEXT], theirs[SAFETENSORS_SHAPE_TEXT];
+    if (!entry)
+        return error_set(err, "tensor '%s' is missing", tensor->name);
+    if (entry->dims != tensor->dims || memcmp(entry->shape, tensor->shape, (size_t)tensor->dims * sizeof(int64_t)) != 0)
+        return error_set(err, "tensor '%s' has shape %s: the model needs %s", tensor->name,
+                         safetensors_shape_text(entry->dims, entry->shape, theirs),
+                         safetensors_shape_text(tensor->dims, tensor->shape, ours));
+    return safetensors_is_real(entry, err);
+}
+
 bool safetensors_read_real(const struct safetensors_entry *entry, real *out, size_t count, struct error *err)
 {
     const unsigned char *bytes = entry->data;

@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/real.h"
+#include "core/tensor.h"
 
 enum safetensors_dtype {
     SAFETENSORS_BOOL,
@@ -67,6 +68,9 @@ const char *safetensors_metadata(const struct safetensors *file, const char *key
 bool safetensors_read_real(const struct safetensors_entry *entry, real *out, size_t count, struct error *err);
 /* False and err for an entry that safetensors_read_real() would refuse by its dtype. */
 bool safetensors_is_real(const struct safetensors_entry *entry, struct error *err);
+
+/* Whether entry (NULL: missing) has the shape of a model's tensor, in numbers that safetensors_read_real() reads. */
+bool safetensors_fits(const struct safetensors_entry *entry, const struct tensor *tensor, struct error *err);
 /* All numbers of an I32 entry, or of an I64 entry whose numbers fit. */
 bool safetensors_read_int32(const struct safetensors_entry *entry, int32_t *out, size_t count, struct error *err);
 

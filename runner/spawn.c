@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "runner/environment.h"
 
 enum { INPUT_MOST = 60000, PIPE_SIZE = 1 << 20 };
 
@@ -32,35 +33,13 @@ static bool plumbing_open(struct plumbing *plumbing, const char *log_path, struc
     *plumbing = (struct plumbing){{-1, -1}, {-1, -1}, -1};
     plumbing->log = open(log_path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (plumbing->log < 0)
-        return error_set(err, "cannot write the log \"%s\": %s", log_path, strerror(errno));
+        return error_set(err, "cannot write the log '%s': %s", log_path, strerror(errno));
     if (pipe2(plumbing->in, O_CLOEXEC) != 0 || pipe2(plumbing->out, O_CLOEXEC) != 0 ||
         fcntl(plumbing->out[0], F_SETFL, O_NONBLOCK) != 0)
         return error_set(err, "cannot make a pipe to a worker: %s", strerror(errno));
     /* Room for a supervisor that is busy; the default is as good where the system allows no more. */
     fcntl(plumbing->out[1], F_SETPIPE_SZ, PIPE_SIZE);
     return true;
-}
-
-static bool is_setting(const char *entry, const char *name)
-{
-    size_t length = strlen(name);
-    return strncmp(entry, name, length) == 0 && entry[length] == '=';
-}
-
-/* This environment with one BLAS thread. Owner: caller; the texts are not owned. */
-static char **environment_make(void)
-{
-    static char blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1";
-    size_t count = 0, used = 0;
-    while (environ[count])
-        count++;
-    char **copy = memory_alloc(count + 3, sizeof *copy);
-    for (size_t i = 0; i < count; i++)
-        if (!is_setting(environ[i], "OPENBLAS_NUM_THREADS") && !is_setting(environ[i], "OMP_NUM_THREADS"))
-            copy[used++] = environ[i];
-    copy[used++] = blas;
-    copy[used++] = omp;
-    return copy;
 }
 
 static int attributes_make(posix_spawnattr_t *attributes)
@@ -86,7 +65,8 @@ static int process_spawn(pid_t *pid, const char *const *command, const struct pl
         return failed;
     failed = attributes_make(&attributes);
     if (!failed) {
-        char **environment = environment_make();
+        static char blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1";
+        char **environment = environment_with((char *[]){blas, omp, NULL});
         failed = posix_spawn_file_actions_adddup2(&actions, plumbing->in[0], STDIN_FILENO);
         if (!failed)
             failed = posix_spawn_file_actions_adddup2(&actions, plumbing->out[1], STDOUT_FILENO);
@@ -117,13 +97,13 @@ bool process_start(struct process *process, const char *const *command, const ch
 {
     struct plumbing plumbing;
     if (strlen(input) > INPUT_MOST)
-        return error_set(err, "cannot start \"%s\": its input has more than %d bytes", command[0], INPUT_MOST);
+        return error_set(err, "cannot start '%s': its input has more than %d bytes", command[0], INPUT_MOST);
     bool ok = plumbing_open(&plumbing, log_path, err);
     if (ok) {
         *log_begin = lseek(plumbing.log, 0, SEEK_END);
         int failed = process_spawn(&process->pid, command, &plumbing);
         if (failed)
-            ok = error_set(err, "cannot start \"%s\": %s", command[0], strerror(failed));
+            ok = error_set(err, "cannot start '%s': %s", command[0], strerror(failed));
     }
     if (ok) {
         input_write(plumbing.in[1], input);

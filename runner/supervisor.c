@@ -30,7 +30,7 @@ enum { POLL_MILLISECONDS = 100, LOG_TAIL = 2000, READS_IN_A_ROW = 16, FLUSH_SECO
 #define ASLEEP_SECONDS 5.0
 
 /* What a worker's own last record said. */
-enum verdict { VERDICT_NONE, VERDICT_FINISHED, VERDICT_DIVERGED, VERDICT_ENVIRONMENT, VERDICT_MALFORMED };
+enum outcome { OUTCOME_NONE, OUTCOME_FINISHED, OUTCOME_DIVERGED, OUTCOME_ENVIRONMENT, OUTCOME_MALFORMED };
 
 struct slot {
     bool used;
@@ -38,10 +38,10 @@ struct slot {
     size_t position; /* index in the progress */
     struct process process;
     struct record_reader reader;
-    enum verdict verdict;
+    enum outcome outcome;
     bool started, ended, reaped; /* START seen; pipe at its end; exit status known */
     int status;
-    char reason[256]; /* of the verdict */
+    char reason[256]; /* of the outcome */
     char *log_path;
     int64_t log_begin; /* where this process's part of the log starts */
     double heard;      /* when its last record came */
@@ -120,7 +120,7 @@ static bool job_fill(const struct supervisor *supervisor, const struct run *run,
         memcpy(job->checkpoint_folder, folder, strlen(folder) + 1);
         memcpy(job->dataset_path, dataset, strlen(dataset) + 1);
     } else {
-        error_set(err, "checkpoint folder \"%s\": %s", supervisor->options->checkpoint_folder,
+        error_set(err, "checkpoint folder '%s': %s", supervisor->options->checkpoint_folder,
                   folder ? "its path is too long" : strerror(errno));
     }
     free(folder);
@@ -179,9 +179,9 @@ static size_t evaluations_at(const struct record *record)
     return count;
 }
 
-static void verdict_set(struct slot *slot, enum verdict verdict, const char *reason)
+static void outcome_set(struct slot *slot, enum outcome outcome, const char *reason)
 {
-    slot->verdict = verdict;
+    slot->outcome = outcome;
     snprintf(slot->reason, sizeof slot->reason, "%s", reason);
 }
 
@@ -189,7 +189,7 @@ static void record_malformed(struct slot *slot, const char *what)
 {
     char reason[sizeof slot->reason];
     cause_describe_records(what, reason, sizeof reason);
-    verdict_set(slot, VERDICT_MALFORMED, reason);
+    outcome_set(slot, OUTCOME_MALFORMED, reason);
     kill(-slot->process.pid, SIGKILL);
 }
 
@@ -201,7 +201,7 @@ static void record_take(struct supervisor *supervisor, struct slot *slot, const 
     struct error err;
     bool needs_start =
         record->kind != RECORD_START && record->kind != RECORD_NOTE && record->kind != RECORD_ENVIRONMENT;
-    if (slot->verdict != VERDICT_NONE || (needs_start && !slot->started) ||
+    if (slot->outcome != OUTCOME_NONE || (needs_start && !slot->started) ||
         (record->kind == RECORD_START && slot->started)) {
         record_malformed(slot, "record out of order");
         return;
@@ -223,16 +223,16 @@ static void record_take(struct supervisor *supervisor, struct slot *slot, const 
         progress_evaluation(supervisor->progress, slot->position, record->evaluations, now);
         break;
     case RECORD_CHECKPOINT: break;
-    case RECORD_FINISHED: verdict_set(slot, VERDICT_FINISHED, ""); break;
+    case RECORD_FINISHED: outcome_set(slot, OUTCOME_FINISHED, ""); break;
     case RECORD_DIVERGED: {
         char reason[sizeof slot->reason];
         snprintf(reason, sizeof reason, "%s at step %" PRId64, record->diverged->reason, record->diverged->step);
-        verdict_set(slot, VERDICT_DIVERGED, reason);
+        outcome_set(slot, OUTCOME_DIVERGED, reason);
         break;
     }
     case RECORD_NOTE: progress_note(supervisor->progress, slot->position, record->text); break;
     case RECORD_ENVIRONMENT:
-        verdict_set(slot, VERDICT_ENVIRONMENT, record->text);
+        outcome_set(slot, OUTCOME_ENVIRONMENT, record->text);
         environment_failed(supervisor, record->text);
         break;
     }
@@ -254,14 +254,14 @@ static void slot_read(struct supervisor *supervisor, struct slot *slot)
         slot->ended = got <= 0;
         slot->heard = seconds_now();
         enum record_status status;
-        while (slot->verdict != VERDICT_MALFORMED &&
+        while (slot->outcome != OUTCOME_MALFORMED &&
                (status = record_next(&slot->reader, &record, &err)) != RECORD_MORE) {
             if (status == RECORD_READY)
                 record_take(supervisor, slot, &record);
             else
                 record_malformed(slot, err.text);
         }
-        if (slot->verdict == VERDICT_MALFORMED)
+        if (slot->outcome == OUTCOME_MALFORMED)
             slot->ended = true;
     }
 }
@@ -297,12 +297,12 @@ static enum run_state exit_judge(const struct supervisor *supervisor, struct slo
 
 static enum run_state slot_judge(const struct supervisor *supervisor, struct slot *slot)
 {
-    switch (slot->verdict) {
-    case VERDICT_FINISHED: return RUN_FINISHED;
-    case VERDICT_DIVERGED: return RUN_DIVERGED;
-    case VERDICT_ENVIRONMENT: return RUN_INTERRUPTED;
-    case VERDICT_MALFORMED: return RUN_FAILED;
-    case VERDICT_NONE: break;
+    switch (slot->outcome) {
+    case OUTCOME_FINISHED: return RUN_FINISHED;
+    case OUTCOME_DIVERGED: return RUN_DIVERGED;
+    case OUTCOME_ENVIRONMENT: return RUN_INTERRUPTED;
+    case OUTCOME_MALFORMED: return RUN_FAILED;
+    case OUTCOME_NONE: break;
     }
     return exit_judge(supervisor, slot);
 }

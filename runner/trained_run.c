@@ -54,26 +54,14 @@ static bool state_check(sqlite3 *db, const struct trained_run *run, struct error
 
 /* ---- the weights ---- */
 
-static bool tensor_check(const struct trained_run *run, const struct tensor *tensor, struct error *err)
-{
-    const struct safetensors_entry *entry = safetensors_find(run->weights, tensor->name);
-    char has[SAFETENSORS_SHAPE_TEXT], wants[SAFETENSORS_SHAPE_TEXT];
-    if (!entry)
-        return error_set(err, "tensor '%s' is missing", tensor->name);
-    if (entry->dims != tensor->dims || memcmp(entry->shape, tensor->shape, (size_t)tensor->dims * sizeof(int64_t)) != 0)
-        return error_set(err, "tensor '%s' has shape %s: the run's settings need %s", tensor->name,
-                         safetensors_shape_text(entry->dims, entry->shape, has),
-                         safetensors_shape_text(tensor->dims, tensor->shape, wants));
-    return safetensors_is_real(entry, err);
-}
-
 static bool weights_check(const struct trained_run *run, struct error *err)
 {
     const char *of = safetensors_metadata(run->weights, "run_key");
     if (!of || strcmp(of, run->key) != 0)
         return error_set(err, "these are the weights of run %.64s: expected %s", of ? of : "(not named)", run->key);
     for (size_t i = 0; i < run->table->count; i++)
-        if (!tensor_check(run, &run->table->tensors[i], err))
+        if (!safetensors_fits(safetensors_find(run->weights, run->table->tensors[i].name), &run->table->tensors[i],
+                              err))
             return false;
     for (size_t i = 0; i < safetensors_count(run->weights); i++) {
         const char *name = safetensors_at(run->weights, i)->name;

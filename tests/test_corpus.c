@@ -177,7 +177,7 @@ Test(corpus, a_bad_line_of_jsonl_is_refused_with_its_number)
         {"{\"text\": \"\\ud800\"}", "invalid Unicode"},
         {"{\"text\": \"a\", \"kind\": 3}", "\"kind\" is not a string"},
         {"{\"text\": \"a\", \"kind\": \"\"}", "kind is empty"},
-        {"{\"text\": \"a\", \"kind\": \"validation\"}", "kind \"validation\" is the name of a split"},
+        {"{\"text\": \"a\", \"kind\": \"validation\"}", "kind 'validation' is the name of a split"},
         {"{\"text\": \"a\", \"kind\": \"x\\ny\"}", "control character \\x0a"},
         {"{\"text\": \"a\", \"kind\": \"x\\u0000y\"}", "control character \\x00"},
         {"{\"text\": \"a\", \"kind\": \"1234567890123456789012345678901234567890123456789012345678901234\"}",
@@ -210,7 +210,7 @@ Test(corpus, seventeen_kinds_are_too_many)
     for (int i = 0; i < 17; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "{\"text\": \"a\", \"kind\": \"k%d\"}\n", i);
     file_put("d.jsonl", text);
-    expect_refused("d.jsonl", "d.jsonl:17: kind \"k16\" is one too many; at most 16 fit");
+    expect_refused("d.jsonl", "d.jsonl:17: kind 'k16' is one too many; at most 16 fit");
 }
 
 /* Documents and their kinds in turn, up to NULL. */

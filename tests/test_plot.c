@@ -372,11 +372,11 @@ Test(plot, what_is_not_there_is_refused_with_what_there_is)
     norms_add(&f);
     f.request.experiment = "nroms";
     cr_assert_eq(draw(&f), PLOT_REFUSED);
-    cr_assert_str_eq(f.err.text, "no experiment \"nroms\": did you mean \"norms\"? The database has norms");
+    cr_assert_str_eq(f.err.text, "no experiment 'nroms': did you mean 'norms'? The database has norms");
     f.request.experiment = "norms";
     f.request.split = "code";
     cr_assert_eq(draw(&f), PLOT_REFUSED);
-    cr_assert_str_eq(f.err.text, "no split \"code\" in experiment \"norms\": it has validation, train");
+    cr_assert_str_eq(f.err.text, "no split 'code' in experiment 'norms': it has validation, train");
     f.request.split = "train";
     f.request.metric = "perplexity";
     cr_assert_eq(draw(&f), PLOT_REFUSED);
@@ -385,7 +385,7 @@ Test(plot, what_is_not_there_is_refused_with_what_there_is)
     f.request.metric = "los";
     cr_assert_eq(draw(&f), PLOT_REFUSED);
     cr_assert_str_eq(f.err.text,
-                     "no metric \"los\": it is one of loss, bits_per_byte, perplexity, grad_norm, learning_rate");
+                     "no metric 'los': it is one of loss, bits_per_byte, perplexity, grad_norm, learning_rate");
     cr_assert_eq(files_with(f.root, "figures"), 0, "nothing is written");
     fixture_close(&f);
 }
