@@ -158,7 +158,7 @@ Test(checkpoint, a_damaged_newest_one_is_named_and_the_one_before_it_is_used)
         run_path(path, "step-4.ckpt");
         damage_do(path, damage);
         expect_step(3);
-        cr_assert_not_null(strstr(notes, "step-4.ckpt\""), "damage %d: %s", (int)damage, notes);
+        cr_assert_not_null(strstr(notes, "step-4.ckpt'"), "damage %d: %s", (int)damage, notes);
         cr_assert_not_null(strstr(notes, "trying the one before it, step-3.ckpt"), "damage %d: %s", (int)damage, notes);
     }
 }
@@ -175,7 +175,7 @@ Test(checkpoint, a_name_of_a_split_without_an_end_is_refused_whatever_the_hash_s
     write_at(3);
     cr_assert(checkpoint_write(folder, key, &state, &hostile, &err), "%s", err.text);
     expect_step(3);
-    cr_assert_not_null(strstr(notes, "step-4.ckpt\" has a split's name without an end"), "%s", notes);
+    cr_assert_not_null(strstr(notes, "step-4.ckpt' has a split's name without an end"), "%s", notes);
 }
 
 Test(checkpoint, when_all_are_damaged_the_run_starts_from_step_0_and_says_so)

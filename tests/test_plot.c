@@ -381,7 +381,7 @@ Test(plot, what_is_not_there_is_refused_with_what_there_is)
     f.request.metric = "perplexity";
     cr_assert_eq(draw(&f), PLOT_REFUSED);
     cr_assert_str_eq(f.err.text,
-                     "metric \"perplexity\" is not logged for split \"train\": loss, grad_norm or learning_rate");
+                     "metric 'perplexity' is not logged for split 'train': loss, grad_norm or learning_rate");
     f.request.metric = "los";
     cr_assert_eq(draw(&f), PLOT_REFUSED);
     cr_assert_str_eq(f.err.text,
