@@ -15,6 +15,7 @@
 #if defined(DNNL_VERSION_MAJOR) && DNNL_VERSION_MAJOR == 2
 
 #include <dlfcn.h>
+#include <signal.h>
 
 #define LIBRARY "libdnnl.so.2"
 
@@ -121,11 +122,29 @@ bool onednn_has_amx(void)
     return has(dnnl_cpu_isa_avx512_core_amx);
 }
 
+/* Some of its compiled products use the stack pointer as a register that points into the heap (oneDNN's issue 4845).
+ * The frame of a signal handled amid one would be written there, over whatever lies there: none is handled meanwhile.
+ */
+static void signals_hold(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+static void signals_release(const sigset_t *before)
+{
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 void onednn_sgemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, float alpha, const float *a, int64_t lda,
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
+    sigset_t before;
+    signals_hold(&before);
     dnnl_status_t status = dnnl.dnnl_sgemm(form == GEMM_TN ? 'T' : 'N', form == GEMM_NT ? 'T' : 'N', M, N, K, alpha, a,
                                            lda, b, ldb, beta, c, ldc);
+    signals_release(&before);
     assert(status == dnnl_success);
     (void)status;
 }
@@ -315,7 +334,11 @@ bool onednn_multiply(struct onednn_products *products, enum gemm_form form, int6
         dnnl.dnnl_memory_set_data_handle(product->memory[i], data[i]);
         arguments[i] = (dnnl_exec_arg_t){argument_numbers[i], product->memory[i]};
     }
-    return dnnl.dnnl_primitive_execute(product->primitive, products->stream, ARGUMENTS, arguments) == dnnl_success;
+    sigset_t before;
+    signals_hold(&before);
+    dnnl_status_t status = dnnl.dnnl_primitive_execute(product->primitive, products->stream, ARGUMENTS, arguments);
+    signals_release(&before);
+    return status == dnnl_success;
 }
 
 #else

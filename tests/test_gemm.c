@@ -4,8 +4,10 @@
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "core/memory.h"
 #include "core/random.h"
@@ -125,5 +127,41 @@ Test(gemm, has_the_same_bits_wherever_operands_lie)
             memory_free(c);
         }
         memory_free(first);
+    }
+}
+
+static volatile sig_atomic_t signals_seen;
+
+static void signal_count(int number)
+{
+    (void)number;
+    signals_seen++;
+}
+
+/* A frame of a handler written over the heap shows as another product, or as a free() that aborts. */
+Test(gemm, signals_amid_products_change_neither_the_numbers_nor_the_heap)
+{
+    enum { M = 128, N = 32, K = 257, PRODUCTS = 4000 };
+    const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+    const struct sigaction count = {.sa_handler = signal_count, .sa_flags = SA_RESTART};
+    for (int form = GEMM_NN; form <= GEMM_TN; form++) {
+        int64_t lda = form == GEMM_TN ? M : K, ldb = form == GEMM_NT ? K : N;
+        real *a = matrix_new("a", form == GEMM_TN ? K : M, lda), *b = matrix_new("b", form == GEMM_NT ? N : K, ldb);
+        real *quiet = memory_alloc(M * N, sizeof *quiet), *disturbed = memory_alloc(M * N, sizeof *disturbed);
+        gemm((enum gemm_form)form, M, N, K, 1, a, lda, b, ldb, 0, quiet, N);
+        signals_seen = 0;
+        sigaction(SIGALRM, &count, NULL);
+        setitimer(ITIMER_REAL, &often, NULL);
+        for (int i = 0; i < PRODUCTS; i++) {
+            gemm((enum gemm_form)form, M, N, K, 1, a, lda, b, ldb, 0, disturbed, N);
+            cr_assert(memcmp(quiet, disturbed, M * N * sizeof *quiet) == 0, "form %d, product %d", form, i);
+            memory_free(memory_alloc(PRODUCTS, 1));
+        }
+        setitimer(ITIMER_REAL, &never, NULL);
+        cr_assert_gt(signals_seen, 0);
+        memory_free(a);
+        memory_free(b);
+        memory_free(quiet);
+        memory_free(disturbed);
     }
 }
