@@ -125,6 +125,14 @@ static bool row_wanted(const struct bench_row *row, const char *const *words, si
     return wanted;
 }
 
+bool bench_rows_have(const char *word)
+{
+    for (size_t i = 0; i < bench_row_count; i++)
+        if (strstr(bench_rows[i].name, word))
+            return true;
+    return false;
+}
+
 void bench_rows_measure(struct bench *bench, const char *const *words, size_t word_count, bool *chosen,
                         struct bench_figure *figures)
 {

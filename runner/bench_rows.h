@@ -36,6 +36,9 @@ struct bench {
 extern const struct bench_row bench_rows[];
 extern const size_t bench_row_count;
 
+/* Whether a row's name contains the word. */
+bool bench_rows_have(const char *word);
+
 /* Measures the rows whose name contains one of the words (none: all); the others' figures are absent and not chosen.
  * chosen, figures [bench_row_count]. */
 void bench_rows_measure(struct bench *bench, const char *const *words, size_t word_count, bool *chosen,

@@ -150,11 +150,30 @@ static int figures_run(const struct arguments *arguments)
     return code;
 }
 
+/* Options of one kind of measurement are no silent part of another. */
+static void options_check(const struct arguments *arguments, bool figures)
+{
+    static const char *const of_figures[] = {"corpus", "grid", "peers"};
+    const char *const *words;
+    size_t count = option_list(arguments, "row", &words);
+    for (size_t i = 0; i < count; i++)
+        if (!bench_rows_have(words[i]))
+            die(EXIT_USAGE, "bench: --row is '%s': expected words of a row's name, as in 'memory' or 'two workers'",
+                words[i]);
+    for (size_t i = 0; !figures && i < sizeof of_figures / sizeof of_figures[0]; i++)
+        if (option_text(arguments, of_figures[i], NULL))
+            die(EXIT_USAGE, "bench: --%s goes with --all or --row", of_figures[i]);
+    if (figures && (option_text(arguments, "case", NULL) || option_flag(arguments, "profile")))
+        die(EXIT_USAGE, "bench: --case and --profile do not go with --all and --row");
+}
+
 static int bench_run(const struct command *command, const struct arguments *arguments)
 {
     (void)command;
+    bool figures = option_flag(arguments, "all") || option_list(arguments, "row", &(const char *const *){NULL});
+    options_check(arguments, figures);
     cpu_flush_denormals(); /* as every worker does */
-    if (option_flag(arguments, "all") || option_list(arguments, "row", &(const char *const *){NULL}))
+    if (figures)
         return figures_run(arguments);
     return option_flag(arguments, "profile") ? profiles_run(arguments) : shares_run(arguments);
 }
