@@ -4,7 +4,9 @@
 #include <math.h>
 
 #include "core/cpu.h"
+#include "core/gemm.h"
 #include "core/memory.h"
+#include "runner/precision.h"
 
 double bench_share_believe(double value)
 {
@@ -36,11 +38,6 @@ void bench_share_measure(const struct bench_case *row, size_t rounds, struct ben
     memory_free(seconds);
 }
 
-static const char *precision_name(void)
-{
-    return sizeof(real) == 4 ? "fp32" : "fp64";
-}
-
 json_t *bench_shares_json(const struct bench_share *shares)
 {
     json_t *list = json_array();
@@ -51,7 +48,7 @@ json_t *bench_shares_json(const struct bench_share *shares)
             continue;
         json_t *row = json_object();
         json_put(row, "name", json_from_text(bench_cases[i].name));
-        json_put(row, "precision", json_from_text(precision_name()));
+        json_put(row, "precision", json_from_text(precision_name(PRECISION_FP32)));
         json_put(row, "seconds_per_step", json_from_double(good ? m->step_seconds : NAN));
         json_put(row, "tokens_per_second", json_from_double(good ? m->tokens_per_step / m->step_seconds : NAN));
         json_put(row, "gflops", json_from_double(good ? m->flops_per_step / m->step_seconds * 1e-9 : NAN));
@@ -63,16 +60,25 @@ json_t *bench_shares_json(const struct bench_share *shares)
     return list;
 }
 
+void bench_machine_print(FILE *out)
+{
+    fprintf(out, "%s, kernels %s, OpenBLAS %s", cpu_model_name(), cpu_level(), blas_core_name());
+    if (gemm_second_library())
+        fprintf(out, " and oneDNN %s", gemm_second_library());
+}
+
 void bench_shares_print(const struct bench_share *shares, FILE *out)
 {
-    fprintf(out, "%s, kernels %s, OpenBLAS %s, one thread\n\n", cpu_model_name(), cpu_level(), blas_core_name());
+    bench_machine_print(out);
+    fputs(", one thread\n\n", out);
     fprintf(out, "%-12s %9s %11s %10s %9s %9s %15s %9s\n", "case", "precision", "GFLOP/step", "ms/step", "tokens/s",
             "GFLOP/s", "sgemm GFLOP/s", "of sgemm");
     for (size_t i = 0; i < BENCH_CASES; i++) {
         const struct bench_share *m = &shares[i];
         if (!m->measured)
             continue;
-        fprintf(out, "%-12s %9s %11.2f ", bench_cases[i].name, precision_name(), m->flops_per_step * 1e-9);
+        fprintf(out, "%-12s %9s %11.2f ", bench_cases[i].name, precision_name(PRECISION_FP32),
+                m->flops_per_step * 1e-9);
         if (isfinite(m->share))
             fprintf(out, "%10.2f %9.0f %9.1f ", m->step_seconds * 1e3, m->tokens_per_step / m->step_seconds,
                     m->flops_per_step / m->step_seconds * 1e-9);

@@ -21,6 +21,9 @@ void bench_share_measure(const struct bench_case *row, size_t rounds, struct ben
 /* value when it is a share that can be, NaN above 1. */
 double bench_share_believe(double value);
 
+/* Processor, kernels and libraries of what is measured; no end of line. */
+void bench_machine_print(FILE *out);
+
 /* shares [BENCH_CASES]; those not measured are left out. */
 void bench_shares_print(const struct bench_share *shares, FILE *out);
 json_t *bench_shares_json(const struct bench_share *shares);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/gemm.h"
 #include "core/memory.h"
 #include "runner/bench_profile.h"
 #include "runner/bench_rows.h"
@@ -29,6 +30,7 @@ static json_t *machine_json(const struct bench_share *shares)
     json_put(root, "cpu", json_from_text(cpu_model_name()));
     json_put(root, "kernels", json_from_text(cpu_level()));
     json_put(root, "blas", json_from_text(blas_core_name()));
+    json_put(root, "onednn", json_from_text(gemm_second_library()));
     json_put(root, "cases", bench_shares_json(shares));
     return root;
 }
@@ -104,7 +106,8 @@ static char *absolute(const struct arguments *arguments, const char *option)
 static void figures_print(const struct bench_row *rows, const struct bench_figure *figures, size_t count)
 {
     struct table *table = bench_figures_table(rows, figures, count);
-    printf("%s, kernels %s, OpenBLAS %s\n\n", cpu_model_name(), cpu_level(), blas_core_name());
+    bench_machine_print(stdout);
+    fputs("\n\n", stdout);
     table_write(table, TABLE_TEXT, TABLE_WIDTH, stdout);
     table_free(table);
 }
