@@ -34,3 +34,12 @@ bool bf16_in_hardware(void)
         return chosen == BF16_HARDWARE;
     return level_allows() && onednn_load(NULL) && onednn_has_amx();
 }
+
+bool bf16_explain(struct error *err)
+{
+    if (chosen == BF16_SOFTWARE)
+        return error_set(err, "bf16 products are asked for in software");
+    if (!level_allows())
+        return error_set(err, "kernels %s, which are in use, have no fast bf16 products", cpu_level());
+    return onednn_load(err) && error_set(err, "this processor has no fast bf16 products (AMX)");
+}

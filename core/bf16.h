@@ -15,4 +15,7 @@ bool bf16_select(enum bf16_path path, struct error *err);
 
 bool bf16_in_hardware(void);
 
+/* False, and err: why they are not in hardware. Only when they are not. */
+bool bf16_explain(struct error *err);
+
 #endif

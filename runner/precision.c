@@ -13,10 +13,12 @@ const char *precision_name(int precision)
 void precision_note(int precision)
 {
     static bool said;
+    struct error why;
     if (precision == PRECISION_FP32 || said || bf16_in_hardware())
         return;
     said = true;
-    message("training.precision %s: this processor has no fast bf16 products (AMX); operands are rounded in software "
-            "and multiplied in fp32, which gives the same precision but is slower than fp32",
-            precision_name(precision));
+    bf16_explain(&why);
+    message("training.precision %s: %s; operands are rounded in software and multiplied in fp32, which gives the same "
+            "precision but is slower than fp32",
+            precision_name(precision), why.text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/bf16.h"
+#include "core/cpu.h"
 #include "core/kernels.h"
 #include "core/knob.h"
 #include "core/memory.h"
@@ -117,6 +118,22 @@ Test(multiplier, sums_in_hardware_the_same_products)
     if (hardware_select()) {
         cr_assert(bf16_in_hardware());
         each_product();
+    }
+}
+
+Test(multiplier, says_why_products_are_in_software)
+{
+    struct error err = {""};
+    if (!bf16_in_hardware())
+        cr_assert(!bf16_explain(&err) && err.text[0], "by itself");
+    cr_assert(bf16_select(BF16_SOFTWARE, NULL));
+    cr_assert_not(bf16_explain(&err));
+    cr_assert_str_eq(err.text, "bf16 products are asked for in software");
+    cr_assert(bf16_select(BF16_AUTOMATIC, NULL));
+    if (cpu_select("v2", NULL)) { /* x86-64 */
+        cr_assert_not(bf16_in_hardware());
+        cr_assert_not(bf16_explain(&err));
+        cr_assert_str_eq(err.text, "kernels v2, which are in use, have no fast bf16 products");
     }
 }
 
