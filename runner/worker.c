@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/bf16.h"
 #include "core/cpu.h"
 #include "core/gemm.h"
 #include "core/memory.h"
@@ -71,7 +72,8 @@ static void environment_describe(struct run_environment *environment, int precis
              version_end ? (int)(version_end - config) : 30, config);
     if (gemm_second_library()) {
         size_t used = strlen(environment->blas);
-        snprintf(environment->blas + used, sizeof environment->blas - used, " + oneDNN %s", gemm_second_library());
+        snprintf(environment->blas + used, sizeof environment->blas - used, " + oneDNN %s%s", gemm_second_library(),
+                 precision != PRECISION_FP32 && bf16_in_hardware() ? ", bf16 in hardware" : "");
     }
     snprintf(environment->precision, sizeof environment->precision, "%s", precision_name(precision));
     snprintf(environment->git_commit, sizeof environment->git_commit, "%s", version_commit());
