@@ -40,6 +40,13 @@ static void peers_run(struct bench *bench)
     memory_free(out.text);
 }
 
+/* Whatever program it was that wrote it. */
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "(not named)";
+}
+
 /* The fastest of theirs a core: {"cases": [{"name", "precision", "threads", "seconds_per_step"}..]}. */
 static const json_t *best_of(const json_t *root, const char *precision, double *seconds)
 {
@@ -90,9 +97,8 @@ void bench_measure_peers(struct bench *bench, int64_t precision, struct bench_fi
         double ours = ours_measure((int)precision), threads = json_number_value(json_object_get(best, "threads"));
         bool away = precision != PRECISION_FP32 && !bench_has_amx();
         bench_value(figure, theirs / ours, "%sours %.0f ms a step; theirs %.0f ms for each core: %s, %s, %.0f thread%s",
-                    away ? "no AMX here; " : "", ours * 1e3, theirs * 1e3,
-                    json_string_value(json_object_get(root, "version")),
-                    json_string_value(json_object_get(best, "name")), threads, threads > 1 ? "s" : "");
+                    away ? "no AMX here; " : "", ours * 1e3, theirs * 1e3, text_of(root, "version"),
+                    text_of(best, "name"), threads, threads > 1 ? "s" : "");
         figure->elsewhere = away;
     } else {
         const char *why = json_string_value(json_object_get(root, "reason"));
