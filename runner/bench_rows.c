@@ -10,7 +10,7 @@
 #include "runner/command.h"
 #include "runner/file.h"
 
-/* At T = 2048 attention is a third of the operations, and its products are small (64 rows, head_dim columns): at half
+/* At T = 2048 attention is a third of the operations, and its products are small (128 rows, head_dim columns): at half
  * the rate of the others a token costs 1.36 times what operations alone say. */
 #define LENGTH_LIMIT 1.5
 

@@ -158,7 +158,7 @@ static void label_cell(struct table *table, const struct loss_row *row, size_t n
     }
     size_t bytes = strlen(row->variant);
     char *label = memory_copy_text(row->variant);
-    while (bytes && (layout_columns(label) > form->label - 8 || (label[bytes] & 0xc0) == 0x80))
+    while (bytes && layout_columns(label) > form->label - 8) /* part of a character is wider than all of it: \xNN */
         label[--bytes] = 0;
     table_textf(table, "%s... #%zu%s", label, number + 1, mark);
     memory_free(label);

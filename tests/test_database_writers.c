@@ -74,7 +74,6 @@ Test(database, a_stale_lock_file_is_no_lock)
     fixture_remove(&f);
 }
 
-/* Four processes, each told to wait: all get it, one after the other, and each adds its own row. */
 /* Locks of some network file systems do not reach other machines: what is written in the file does. */
 Test(database, a_holder_on_another_machine_counts_until_it_gives_no_sign_of_life)
 {
@@ -106,6 +105,7 @@ Test(database, a_holder_on_another_machine_counts_until_it_gives_no_sign_of_life
     fixture_remove(&f);
 }
 
+/* Four processes, each told to wait: all get it, one after the other, and each adds its own row. */
 Test(database, four_processes_take_turns)
 {
     struct fixture f;
