@@ -235,18 +235,17 @@ struct database *database_open(const char *path, const struct database_options *
     if (!path_is_usable(path, &exists, err))
         return NULL;
     struct database *database = memory_alloc(1, sizeof *database);
-    *database = (struct database){
-        .path = memory_copy_text(path),
-        .lock_path = lock_path_of(path),
-        .lock = -1,
-        .note = options->note,
-        .context = options->context,
-    };
+    *database = (struct database){.path = memory_copy_text(path),
+                                  .lock_path = lock_path_of(path),
+                                  .lock = -1,
+                                  .note = options->note,
+                                  .context = options->context};
     char *folder = path_folder(path);
     bool ok = folder_make(folder, err);
     if (ok)
-        database->lock = lockfile_take(database->lock_path, options->command ? options->command : "runner",
-                                       options->wait_seconds, options->note, options->context, err);
+        database->lock =
+            lockfile_take(database->lock_path, options->command ? options->command : "runner", options->wait_seconds,
+                          options->holder_is_over, options->note, options->context, err);
     ok = ok && database->lock >= 0;
     bool unclean = journal_is_left(path);
     if (ok)

@@ -29,6 +29,7 @@ struct database;
 struct database_options {
     const char *command; /* shown to whoever finds the database locked; NULL = "runner" */
     double wait_seconds; /* for another process to let go of the lock file; 0 = refuse at once */
+    bool holder_is_over; /* whoever the lock file names has ended: no sign of life of theirs counts, a lock does */
     bool no_wal;         /* rollback journal, as network file systems need; those known as such get it by themselves */
     void (*note)(void *context, const char *text); /* things to tell that are no errors; may be NULL */
     void *context;

@@ -250,6 +250,13 @@ static bool is_active(const struct watched *w)
     return w->life == SLURM_UNKNOWN && w->misses < UNKNOWN_LOOKS;
 }
 
+/* Neither listed as alive nor only left out of an answer. */
+static bool is_gone(const struct watched *w)
+{
+    bool missed = w->misses > 0 && w->misses < GONE_LOOKS && w->life != SLURM_UNKNOWN;
+    return w->placed && !is_active(w) && !missed;
+}
+
 /* *again: it shall be submitted. */
 static bool run_judge(struct follower *f, size_t i, bool *again, struct error *err)
 {
@@ -263,7 +270,7 @@ static bool run_judge(struct follower *f, size_t i, bool *again, struct error *e
         *again = true;
         return true;
     }
-    if (w->misses > 0 && w->misses < GONE_LOOKS && w->life != SLURM_UNKNOWN)
+    if (!is_gone(w))
         return true;
     char reason[256];
     enum run_state state = database_run_state(f->db, key_of(f, w), NULL, NULL, 0);
@@ -373,7 +380,7 @@ static bool look_and_judge(struct follower *f, struct error *err)
     if (!look(f, err))
         return false;
     for (size_t i = 0; i < f->count; i++)
-        if (!f->watched[i].ended && f->watched[i].placed && !is_active(&f->watched[i]) &&
+        if (!f->watched[i].ended && is_gone(&f->watched[i]) &&
             !gather_tidy(f->cluster->shards, key_of(f, &f->watched[i]), err))
             return false;
     return gather(f, err) && judge(f, err);

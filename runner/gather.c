@@ -92,7 +92,8 @@ bool gather_all(struct database *database, const char *shards, struct gathered *
 
 bool gather_tidy(const char *shards, const char *key, struct error *err)
 {
-    struct database_options options = {.command = "gathering", .wait_seconds = TIDY_SECONDS, .no_wal = true};
+    struct database_options options = {
+        .command = "gathering", .wait_seconds = TIDY_SECONDS, .holder_is_over = true, .no_wal = true};
     char *path = task_path(shards, key, "run.db"), *journal = task_path(shards, key, "run.db-journal");
     bool ok = true;
     if (access(path, F_OK) == 0 && access(journal, F_OK) == 0) {

@@ -18,10 +18,10 @@ struct gathered {
 };
 
 /* One transaction over all that changed. A file that is being written at this moment, damaged, or in conflict is left
- * for the next time; note is told of the latter two. over: no task writes any more, so that what a killed one left
- * unfinished may be tidied first. */
+ * for the next time; note is told of the latter two. */
 bool gather_all(struct database *database, const char *shards, struct gathered *runs, size_t count,
                 void (*note)(void *context, const char *text), void *context, struct error *err);
+/* Before it, where no task writes any more: what a killed one left unfinished is taken back. */
 bool gather_tidy(const char *shards, const char *key, struct error *err);
 
 /* The final weights of a finished run go where others look for them. */

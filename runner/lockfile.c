@@ -78,7 +78,7 @@ static bool holder_write(int fd, const char *path, const char *command, struct e
 
 enum attempt { ATTEMPT_LOCKED, ATTEMPT_HELD, ATTEMPT_FAILED };
 
-static enum attempt lock_try(const char *path, int *fd, char holder[LOCKFILE_HOLDER_SIZE], struct error *err)
+static enum attempt lock_try(const char *path, bool over, int *fd, char holder[LOCKFILE_HOLDER_SIZE], struct error *err)
 {
     for (;;) {
         *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
@@ -99,7 +99,7 @@ static enum attempt lock_try(const char *path, int *fd, char holder[LOCKFILE_HOL
         struct stat named, opened;
         if (stat(path, &named) == 0 && fstat(*fd, &opened) == 0 && named.st_ino == opened.st_ino &&
             named.st_dev == opened.st_dev) {
-            if (!holder_is_elsewhere(*fd, holder, LOCKFILE_HOLDER_SIZE))
+            if (over || !holder_is_elsewhere(*fd, holder, LOCKFILE_HOLDER_SIZE))
                 return ATTEMPT_LOCKED;
             close(*fd);
             return ATTEMPT_HELD;
@@ -108,14 +108,14 @@ static enum attempt lock_try(const char *path, int *fd, char holder[LOCKFILE_HOL
     }
 }
 
-int lockfile_take(const char *path, const char *command, double wait_seconds,
+int lockfile_take(const char *path, const char *command, double wait_seconds, bool over,
                   void (*note)(void *context, const char *text), void *context, struct error *err)
 {
     char holder[LOCKFILE_HOLDER_SIZE];
     struct timespec pause = {.tv_nsec = (long)(POLL_SECONDS * 1e9)};
     for (double waited = 0;; waited += POLL_SECONDS) {
         int fd;
-        enum attempt attempt = lock_try(path, &fd, holder, err);
+        enum attempt attempt = lock_try(path, over, &fd, holder, err);
         if (attempt == ATTEMPT_FAILED)
             return -1;
         if (attempt == ATTEMPT_LOCKED) {

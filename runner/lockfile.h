@@ -13,9 +13,10 @@
 enum { LOCKFILE_HOLDER_SIZE = 512, LOCKFILE_FRESH_SECONDS = 60, LOCKFILE_RENEW_SECONDS = 10 };
 
 /* Makes the file when absent and locks it; what a dead process left in it does not matter. While another one holds it:
- * note ("waiting for ..."; may be NULL) once, then tries again for wait_seconds; a handled signal ends the wait.
+ * note ("waiting for ..."; may be NULL) once, then tries again for wait_seconds; a handled signal ends the wait. over:
+ * whoever the file names is known to have ended, so that a lock alone counts.
  * Returns a descriptor that a started program does not inherit, or -1 and err, which names the holder. */
-int lockfile_take(const char *path, const char *command, double wait_seconds,
+int lockfile_take(const char *path, const char *command, double wait_seconds, bool over,
                   void (*note)(void *context, const char *text), void *context, struct error *err);
 
 /* A sign of life, to be called often: given every LOCKFILE_RENEW_SECONDS. Takes -1. */
