@@ -26,7 +26,7 @@ static const struct config *run_config(const struct sweep *sweep, size_t index)
     return &sweep->experiment->variants[sweep->runs[index].variant].config;
 }
 
-/* The same work a step: model, batch and text. */
+/* The same work a step: model, batch, precision and text. */
 static bool shape_equal(const struct sweep *sweep, size_t a, size_t b)
 {
     const struct config *first = run_config(sweep, a), *second = run_config(sweep, b);
@@ -35,7 +35,7 @@ static bool shape_equal(const struct sweep *sweep, size_t a, size_t b)
             !knob_equal(&knobs[i], knob_get(&knobs[i], first), knob_get(&knobs[i], second)))
             return false;
     return first->training.batch_size == second->training.batch_size &&
-           sweep->runs[a].dataset == sweep->runs[b].dataset;
+           first->training.precision == second->training.precision && sweep->runs[a].dataset == sweep->runs[b].dataset;
 }
 
 static double steps_time(const struct config *config, const struct run *run, const struct dataset *dataset,
