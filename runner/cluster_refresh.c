@@ -18,7 +18,7 @@ static void note_print(void *context, const char *text)
     message("%s", text);
 }
 
-static bool has_ended(sqlite3 *db, const char *key)
+bool cluster_run_ended(sqlite3 *db, const char *key)
 {
     enum run_state state = database_run_state(db, key, NULL, NULL, 0);
     return state == RUN_FINISHED || state == RUN_DIVERGED || state == RUN_FAILED || state == RUN_NONE;
@@ -39,7 +39,7 @@ static struct gathered *open_runs(sqlite3 *db, const struct cluster *cluster, si
             if (text_index_find(&seen, key) != SIZE_MAX)
                 continue;
             text_index_add(&seen, key, 0);
-            if (!has_ended(db, key))
+            if (!cluster_run_ended(db, key))
                 runs[(*count)++].key = key;
         }
     text_index_release(&seen);
@@ -59,7 +59,7 @@ static bool run_settle(struct database *database, const struct cluster *cluster,
     enum run_state state = database_run_state(database_handle(database), key, NULL, NULL, 0);
     if (state == RUN_FINISHED)
         return gather_weights(cluster->shards, checkpoints, key, err) && checkpoint_remove(cluster->shards, key, err);
-    if (has_ended(database_handle(database), key))
+    if (cluster_run_ended(database_handle(database), key))
         return true;
     if (cancelled)
         return database_run_end(database, key, RUN_FAILED, "cancelled (runner cancel)", NULL, err);

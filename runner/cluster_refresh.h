@@ -13,7 +13,8 @@ bool cluster_refresh(struct database *database, const struct cluster *cluster, c
 /* *active: tasks of all rounds that wait or run. One squeue. */
 bool cluster_active(const struct cluster *cluster, size_t *active, struct error *err);
 
-/* Runs that have not ended, by the database alone. */
+/* Whether a run needs no task any more, and how many still do, by the database alone. */
+bool cluster_run_ended(sqlite3 *db, const char *key);
 size_t cluster_left(sqlite3 *db, const struct cluster *cluster);
 
 #endif

@@ -88,12 +88,6 @@ static const char *experiment_of(const struct cluster *cluster)
     return cluster->rounds[0].list.experiment;
 }
 
-static bool has_ended(sqlite3 *db, const char *key)
-{
-    enum run_state state = database_run_state(db, key, NULL, NULL, 0);
-    return state == RUN_FINISHED || state == RUN_DIVERGED || state == RUN_FAILED || state == RUN_NONE;
-}
-
 /* The run whose present task this is; NULL when it is none of the cluster's, or an earlier one. */
 static const char *key_of(const struct cluster *cluster, const struct slurm_task *task)
 {
@@ -139,7 +133,7 @@ static void queue_take(struct cluster_watch *watch, sqlite3 *db, const struct cl
     for (size_t i = 0; i < queue->count; i++) {
         const struct slurm_task *task = &queue->tasks[i];
         const char *key = (slurm_life_of(task->state) != SLURM_OVER) == live ? key_of(cluster, task) : NULL;
-        if (!key || text_index_find(seen, key) != SIZE_MAX || has_ended(db, key))
+        if (!key || text_index_find(seen, key) != SIZE_MAX || cluster_run_ended(db, key))
             continue;
         text_index_add(seen, key, 0);
         task_count(watch, cluster, task);
