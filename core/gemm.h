@@ -11,6 +11,10 @@
 void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda, const real *b,
           int64_t ldb, real beta, real *c, int64_t ldc);
 
+/* The same through OpenBLAS, also where oneDNN would be taken: to compare the two. */
+void gemm_openblas(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda,
+                   const real *b, int64_t ldb, real beta, real *c, int64_t ldc);
+
 /* Version of oneDNN when it makes some of the products (processors with AVX-512); NULL: OpenBLAS makes all. */
 const char *gemm_second_library(void);
 

@@ -148,7 +148,7 @@ static double product_time(const struct products *products, const struct product
         onednn_sgemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
     else
 #endif
-        gemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
+        gemm_openblas(form, M, N, K, 1, a, lda, b, in, 0, c, N);
     (void)onednn;
     return seconds_now() - start;
 }
@@ -160,12 +160,12 @@ double products_best_time(struct products *products)
         return products_time(products);
     for (size_t i = 0; i < products->count; i++)
         for (enum gemm_form form = GEMM_NN; form <= GEMM_TN; form++) {
-            double ours = 0, theirs = 0;
+            double openblas = 0, onednn = 0;
             for (int64_t k = 0; k < products->items[i].count; k++) {
-                ours += product_time(products, &products->items[i], form, false);
-                theirs += product_time(products, &products->items[i], form, true);
+                openblas += product_time(products, &products->items[i], form, false);
+                onednn += product_time(products, &products->items[i], form, true);
             }
-            best += ours < theirs ? ours : theirs;
+            best += openblas < onednn ? openblas : onednn;
         }
     return best;
 }

@@ -19,7 +19,7 @@ double products_flops(const struct products *products); /* 2 * multiplications *
 /* Makes every product once, sgemm and nothing else. Returns the seconds. */
 double products_time(struct products *products);
 
-/* The seconds of the same with each product by the faster of gemm() and oneDNN's sgemm: the best that this machine has.
+/* The seconds of the same with each product by the faster of OpenBLAS and oneDNN: the best that this machine has.
  * Without oneDNN, products_time(). */
 double products_best_time(struct products *products);
 
