@@ -64,14 +64,20 @@ static bool function_find(void *library, const char *name, void *function, size_
     return address || error_set(&absence, "%s has no function '%s'", LIBRARY, name);
 }
 
-/* Its thread pool is that of OpenMP. */
-static void threads_set_one(void *library)
+/* A thread pool of OpenMP is told; one of another kind could not be. */
+static bool threads_set_one(void *library)
 {
-    void (*set)(int);
-    void *address = dlsym(library, "omp_set_num_threads");
-    memcpy(&set, &address, sizeof set);
-    if (address)
-        set(1);
+    unsigned runtime = dnnl.dnnl_version()->cpu_runtime;
+    void (*set)(int) = NULL;
+    if (runtime == DNNL_RUNTIME_SEQ)
+        return true;
+    if (runtime != DNNL_RUNTIME_OMP)
+        return error_set(&absence, "%s cannot be held to one thread: its runtime is %#x, neither sequential nor OpenMP",
+                         LIBRARY, runtime);
+    if (!function_find(library, "omp_set_num_threads", &set, sizeof set))
+        return false;
+    set(1);
+    return true;
 }
 
 static bool library_open(void)
@@ -84,8 +90,7 @@ static bool library_open(void)
         return false;
     FUNCTIONS(FIND)
 #undef FIND
-    threads_set_one(library);
-    return true;
+    return threads_set_one(library);
 }
 
 bool onednn_load(struct error *err)
