@@ -60,9 +60,9 @@ static const char *const texts[QUERY_COUNT] = {
     /* experiment. Noise takes a loss over n bytes no lower than floor - 2 floor / sqrt(n): four deviations, were the
      * deviation of a byte's loss half the floor; that of uniform letters is next to none. */
     [QUERY_LEAKS] = "select distinct v.id from variant v join member m on m.variant = v.id join run r on r.id = m.run "
-                    "join evaluation e on e.run = r.id and e.split = 'validation' "
-                    "where v.experiment = ? and r.floor > 0 and e.bits_per_byte_kind = 0 and e.bits_per_byte < r.floor "
-                    "and (1 - e.bits_per_byte / r.floor) * (1 - e.bits_per_byte / r.floor) * e.evaluated_bytes > 4",
+                    "join evaluation s on s.run = r.id and s.split = 'validation' "
+                    "where v.experiment = ? and r.floor > 0 and s.bits_per_byte_kind = 0 and s.bits_per_byte < r.floor "
+                    "and (1 - s.bits_per_byte / r.floor) * (1 - s.bits_per_byte / r.floor) * s.evaluated_bytes > 4",
     /* run; columns as moment.c counts them */
     [QUERY_CURVE_TRAIN] = "select step + 1, tokens, seconds, loss, loss_kind from step where run = ? order by step",
     /* run, split */
