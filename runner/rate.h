@@ -20,7 +20,7 @@ double products_flops(const struct products *products); /* 2 * multiplications *
 double products_time(struct products *products);
 
 /* The seconds of the same with each product by the faster of OpenBLAS and oneDNN: the best that this machine has.
- * Without oneDNN, products_time(). */
+ * Without oneDNN, or with kernels below the processor's, products_time(). */
 double products_best_time(struct products *products);
 
 /* Makes an M x K by K x N product in all three forms and compares with a plain loop in double. The result is the
