@@ -91,45 +91,41 @@ static bool break_case(struct reference_case *reference, const char *kind)
     return true;
 }
 
-struct set_context {
-    const char *set;
-    struct problems *problems;
-};
-
-static void report_set(void *context, const struct knob *knob, const char *text)
+static void report_sets(void *problems, const struct knob *knob, const char *text)
 {
-    const struct set_context *at = context;
     (void)knob;
-    problem_add(at->problems, (struct place){.file = NULL}, "--set %.100s: %s", at->set, text);
+    problem_add(problems, (struct place){.file = NULL}, "--set: %s", text);
 }
 
 /* One training setting in place of the case's. */
-static void set_apply(struct reference_case *reference, const char *set, struct problems *problems)
+static bool set_apply(struct config *config, const char *set, struct error *err)
 {
-    struct error err;
     union knob_value value;
-    struct set_context context = {set, problems};
     const char *equals = strchr(set, '=');
     char *name = memory_copy_bytes(set, equals ? (size_t)(equals - set) : strlen(set));
     const struct knob *knob = knob_find(name);
-    if (!knob || strcmp(knob->group, "training") != 0 || !equals)
-        report_set(&context, NULL, "expected a setting of training, as in training.precision=bf16x3");
-    else if (!knob_parse(knob, equals + 1, false, &value, &err))
-        report_set(&context, knob, err.text);
-    else {
-        knob_set(knob, &reference->config, value);
-        config_check(&reference->config, report_set, &context);
-    }
     memory_free(name);
+    if (!knob || strcmp(knob->group, "training") != 0 || !equals)
+        return error_set(err, "expected a setting of training, as in training.precision=bf16x3");
+    if (!knob_parse(knob, equals + 1, false, &value, err))
+        return false;
+    knob_set(knob, config, value);
+    return true;
 }
 
+/* All of them before they are looked at together: one may need another. */
 static bool sets_apply(struct reference_case *reference, const struct arguments *arguments, struct problems *problems)
 {
+    struct error err;
     const char *const *sets;
     size_t before = problems->errors, count = option_list(arguments, "set", &sets);
     for (size_t i = 0; i < count; i++)
-        set_apply(reference, sets[i], problems);
-    precision_note(reference->config.training.precision);
+        if (!set_apply(&reference->config, sets[i], &err))
+            problem_add(problems, (struct place){.file = NULL}, "--set %.100s: %s", sets[i], err.text);
+    if (count && problems->errors == before)
+        config_check(&reference->config, report_sets, problems);
+    if (problems->errors == before)
+        precision_note(reference->config.training.precision);
     return problems->errors == before;
 }
 
