@@ -300,8 +300,8 @@ static void dataset_notes(const struct preparation *preparation, const struct da
     if (header->floor > 0)
         prepare_note(
             preparation,
-            "the letters of this text say nothing about each other: no model can get below %.3f bits per byte, "
-            "and `runner table` marks one that does",
+            "letters of this text that stand near each other say nothing of one another: unless it repeats itself "
+            "further apart, no model gets below %.3f bits per byte, and `runner table` marks one that does",
             header->floor);
     for (size_t i = 2; i < header->stream_count; i++)
         if (header->streams[i].count <= (uint64_t)context_length)

@@ -29,7 +29,7 @@ struct dataset {
     size_t tokenizer_image_size;
     struct token_stream train;
     uint64_t train_bytes, validation_bytes;
-    double floor; /* bits per byte that no model can get below on validation: corpus_split_floor() */
+    double floor; /* bits per byte of letters without order, on validation: corpus_split_floor() */
     struct dataset_split splits[DATASET_SPLITS];
     size_t split_count;
     bool cache_failed; /* dataset_prepare() found the text good and the disk not */

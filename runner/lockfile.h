@@ -1,7 +1,8 @@
 /* A lock that the kernel drops when its process dies, whatever kills it; the file's text names the holder.
  *
  * There are network file systems whose locks hold within one machine only. So a holder renews its file's time, and one
- * on another machine counts as holding while the file is younger than LOCKFILE_FRESH_SECONDS, lock or no lock. */
+ * on another machine counts as holding while the file is younger than LOCKFILE_FRESH_SECONDS, lock or no lock: longer than
+ * a holder waits for a busy Slurm, which is two minutes. */
 #ifndef RUNNER_LOCKFILE_H
 #define RUNNER_LOCKFILE_H
 
@@ -10,7 +11,7 @@
 
 #include "core/error.h"
 
-enum { LOCKFILE_HOLDER_SIZE = 512, LOCKFILE_FRESH_SECONDS = 60, LOCKFILE_RENEW_SECONDS = 10 };
+enum { LOCKFILE_HOLDER_SIZE = 512, LOCKFILE_FRESH_SECONDS = 180, LOCKFILE_RENEW_SECONDS = 10 };
 
 /* Makes the file when absent and locks it; what a dead process left in it does not matter. While another one holds it:
  * note ("waiting for ..."; may be NULL) once, then tries again for wait_seconds; a handled signal ends the wait. over:

@@ -26,8 +26,8 @@ static const char *const mark_texts[MARK_COUNT] = {
     [MARK_KERNELS] = "a run and the baseline's run of the same seed were trained with different processors or kernels",
     [MARK_PRECISION] = "another number format than the baseline's",
     [MARK_CPU_CHANGED] = "a run of it changed its processor or kernels on the way: its last bits depend on where",
-    [MARK_LEAK] = "a run of it is below what any model could get on its text, whose letters say nothing about each "
-                  "other: it saw what it was to predict",
+    [MARK_LEAK] = "a run of it is below what letters that say nothing of one another permit: it saw what it was to "
+                  "predict, or the text repeats itself",
     [MARK_UNTRAINED] = "a run of it did not train: it ends no lower than an untrained model, or far above the best "
                        "variant, having hardly fallen since a quarter of training",
 };

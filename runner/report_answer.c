@@ -57,7 +57,10 @@ static void leaks_put(const struct loss_table *t, FILE *out)
     size_t done = 0;
     for (size_t r = 0; r < t->row_count; r++)
         if (t->rows[r].marks & 1u << MARK_LEAK) {
-            fputs(done++ ? ", " : "; not to be believed, since it is below what its text permits: ", out);
+            fputs(done++ ? ", "
+                         : "; below what independent letters permit, so not to be believed unless the text repeats "
+                           "itself: ",
+                  out);
             name_put(&t->rows[r], false, out);
         }
 }

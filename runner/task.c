@@ -17,7 +17,7 @@
 #include "runner/task_claim.h"
 #include "runner/task_line.h"
 
-enum { TRIES_LIMIT = 200, LOCK_SECONDS = 120, FLUSH_SECONDS = 60 };
+enum { TRIES_LIMIT = 200, LOCK_SECONDS = 240, FLUSH_SECONDS = 60 };
 
 static void note_print(void *context, const char *text)
 {
