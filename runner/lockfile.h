@@ -1,8 +1,8 @@
 /* A lock that the kernel drops when its process dies, whatever kills it; the file's text names the holder.
  *
  * There are network file systems whose locks hold within one machine only. So a holder renews its file's time, and one
- * on another machine counts as holding while the file is younger than LOCKFILE_FRESH_SECONDS, lock or no lock: longer than
- * a holder waits for a busy Slurm, which is two minutes. */
+ * on another machine counts as holding while the file is younger than LOCKFILE_FRESH_SECONDS, lock or no lock: longer
+ * than a holder waits for a busy Slurm, which is two minutes. */
 #ifndef RUNNER_LOCKFILE_H
 #define RUNNER_LOCKFILE_H
 
