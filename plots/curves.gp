@@ -19,13 +19,14 @@ do for [i = 1:variants] {
 mean(i) = 3 * i - 2
 seeds(i) = 3 * i - 1
 crosses(i) = 3 * i
+# What reaches past the frame is drawn to the frame: gnuplot fills a band whose corner lies outside beyond its bounds.
 within(y) = y > y_high ? y_high : y < y_low ? y_low : y
 do for [format in formats] {
     eval terminal_of(format)
     do for [i = 1:texts] { eval label_of(i) }
     set ylabel value_of(format) noenhanced font sprintf('sans-serif,%g', value_size)
     set output prefix.name.'.'.format
-    plot for [i = 1:variants] data index mean(i) using ($1 / x_unit):3:4 with filledcurves fillcolor rgb color[i], \
+    plot for [i = 1:variants] data index mean(i) using ($1 / x_unit):(within($3)):(within($4)) with filledcurves fillcolor rgb color[i], \
          for [i = 1:variants] data index seeds(i) using ($1 / x_unit):2 with lines linewidth 1.5 linecolor rgb faint[i] dashtype dash[i], \
          for [i = 1:variants] data index mean(i) using ($1 / x_unit):2 with lines linewidth (smooth ? 1.5 : marks ? 4 : 2.5) linecolor rgb (smooth ? faint[i] : color[i]) dashtype dash[i], \
          for [i = 1:variants] data index mean(i) using ($1 / x_unit):(smooth ? $6 : NaN) with lines linewidth 4 linecolor rgb color[i] dashtype dash[i], \
