@@ -192,6 +192,7 @@ fuzz: ## FUZZ_RUNS=1000000: mutated files against every reader of files
 	    -artifact_prefix=build/fuzz/ -dict=tests/fuzz/$$name.dict build/fuzz/$$name tests/fuzz/seeds/$$name || exit 1; done
 
 coverage: ## lines of the parsers that unit tests and fuzz targets reach: at least 90 % of each file
+	./packages.sh build test lint
 	tests/coverage
 
 faults: $B/tests/runner-faults ## a fault at every call that asks for memory or writes: a clean error or the correct result

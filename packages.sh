@@ -27,6 +27,7 @@ cluster slurm-wlm        slurmctld
 cluster munge            munged
 lint    clang-tidy       clang-tidy
 lint    cppcheck         cppcheck
+lint    llvm             llvm-cov
 '
 
 [ $# -gt 0 ] || { echo "usage: ./packages.sh build|test|lint|cluster..." >&2; exit 2; }
