@@ -24,14 +24,8 @@ enum { WORDS_MOST = 32, TAIL_SIZE = 400, LOOK_MILLISECONDS = 10 };
 
 bool bench_lab_open(struct bench_lab *lab, struct error *err)
 {
-    const char *parent = getenv("TMPDIR");
-    lab->folder = path_join(parent && *parent == '/' ? parent : "/tmp", "runner-bench-XXXXXX");
-    if (mkdtemp(lab->folder))
-        return true;
-    error_set(err, "cannot make a temporary folder '%s': %s", lab->folder, strerror(errno));
-    memory_free(lab->folder);
-    lab->folder = NULL;
-    return false;
+    lab->folder = folder_temporary("runner-bench", err);
+    return lab->folder != NULL;
 }
 
 static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)

@@ -81,12 +81,6 @@ void bench_measure_peak(struct bench *bench, int64_t index, struct bench_figure 
 
 /* ---- the lab ---- */
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 bool bench_lab_ready(struct bench *bench, struct bench_figure *figure)
 {
     struct error err;
@@ -107,7 +101,7 @@ bool bench_dataset(struct bench *bench, const struct config *config, struct data
     struct error err;
     bool good = bench_lab_ready(bench, figure);
     char *cache = good ? bench_lab_path(&bench->lab, "cache") : NULL;
-    if (good && !dataset_prepare(&spec, config, cache, note_print, NULL, dataset, &err)) {
+    if (good && !dataset_prepare(&spec, config, cache, message_note, NULL, dataset, &err)) {
         bench_absent(figure, "%s", err.text);
         good = false;
     }

@@ -12,12 +12,6 @@
 
 enum { FLUSH_SECONDS = 60 };
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 bool cluster_run_ended(sqlite3 *db, const char *key)
 {
     enum run_state state = database_run_state(db, key, NULL, NULL, 0);
@@ -76,7 +70,7 @@ bool cluster_refresh(struct database *database, const struct cluster *cluster, c
     *left = 0;
     for (size_t i = 0; ok && cancelled && i < count; i++)
         ok = gather_tidy(cluster->shards, runs[i].key, err);
-    ok = ok && gather_all(database, cluster->shards, runs, count, note_print, NULL, err);
+    ok = ok && gather_all(database, cluster->shards, runs, count, message_note, NULL, err);
     for (size_t i = 0; ok && i < count; i++)
         ok = run_settle(database, cluster, checkpoints, runs[i].key, cancelled, left, err);
     ok = ok && database_flush(database, FLUSH_SECONDS, err);

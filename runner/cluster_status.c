@@ -13,12 +13,6 @@
 #include "runner/sql.h"
 #include "runner/text_index.h"
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 /* ---- which ---- */
 
 static bool cluster_add(struct cluster_watch *watch, sqlite3 *db, const char *experiment, struct error *err)
@@ -63,7 +57,7 @@ void cluster_watch_close(struct cluster_watch *watch)
 
 bool cluster_watch_gather(struct cluster_watch *watch, struct error *err)
 {
-    struct database_options options = {.command = "runner status", .note = note_print};
+    struct database_options options = {.command = "runner status", .note = message_note};
     struct error closing;
     char holder[512];
     if (!watch->count || database_lock_holder(watch->path, holder, sizeof holder))

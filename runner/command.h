@@ -54,6 +54,9 @@ extern const struct command *const commands[]; /* ends with NULL */
 
 /* Messages to stderr. die() exits: only for commands, never below them. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same for a text, as what takes notes of others is called; context is not used. */
+void message_note(void *context, const char *text);
 _Noreturn void die(enum exit_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

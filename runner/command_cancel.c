@@ -11,12 +11,6 @@
 
 enum { LOOKS = 12 };
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 /* Tasks write a checkpoint when they are told to stop: that takes a moment. */
 static bool tasks_wait(const struct cluster *cluster, size_t *active, struct error *err)
 {
@@ -45,7 +39,7 @@ static bool jobs_end(const struct cluster *cluster, struct error *err)
 static bool outcome_keep(const char *path, const struct cluster *cluster, const char *checkpoints, size_t before,
                          struct error *err)
 {
-    struct database_options options = {.command = "runner cancel", .wait_seconds = INFINITY, .note = note_print};
+    struct database_options options = {.command = "runner cancel", .wait_seconds = INFINITY, .note = message_note};
     struct error closing;
     size_t left;
     struct database *database = database_open(path, &options, err);

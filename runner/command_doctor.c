@@ -208,13 +208,12 @@ static void gnuplot_check(struct report *report)
         return;
     }
     finding(report, "gnuplot", STATE_OK, "%s", version);
-    const char *place = getenv("TMPDIR");
-    char *folder = path_join(place && *place ? place : "/tmp", "runner-doctor-XXXXXX");
-    if (mkdtemp(folder)) {
+    char *folder = folder_temporary("runner-doctor", &err);
+    if (folder) {
         terminals_check(report, folder);
         rmdir(folder);
     } else {
-        finding(report, "gnuplot", STATE_BROKEN, "cannot make '%s' to try it in: %s", folder, strerror(errno));
+        finding(report, "gnuplot", STATE_BROKEN, "%s", err.text);
     }
     memory_free(folder);
 }

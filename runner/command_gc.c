@@ -13,12 +13,6 @@ static const struct option options[] = {
     {0},
 };
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 static void found_print(const struct garbage_found *found, bool removed, bool json)
 {
     struct table *table = table_create();
@@ -52,7 +46,7 @@ static int gc_run(const struct command *command, const struct arguments *argumen
         ok = garbage_collect(reader, path, false, &found, &err);
     sqlite3_close(reader);
     if (!dry) {
-        struct database_options opening = {.command = "runner gc", .note = note_print};
+        struct database_options opening = {.command = "runner gc", .note = message_note};
         struct database *database = database_open(path, &opening, &err);
         if (!database)
             die(EXIT_ENVIRONMENT, "%s", err.text);

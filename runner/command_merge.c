@@ -14,12 +14,6 @@
 
 enum { WAIT_SECONDS = 60 };
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 static bool source_add(struct merge *merge, const char *path, struct error *err)
 {
     sqlite3 *source = database_open_source(path, false, err);
@@ -100,7 +94,7 @@ static int merge_run(const struct command *command, const struct arguments *argu
     const char *into = arguments->positional[0];
     /* Without WAL a merge that is refused leaves the file as it was, to the byte. */
     struct database_options options = {
-        .command = "runner merge", .wait_seconds = INFINITY, .no_wal = true, .note = note_print};
+        .command = "runner merge", .wait_seconds = INFINITY, .no_wal = true, .note = message_note};
     struct error err, closing;
     int64_t runs = 0, finished = 0;
     bool absent = access(into, F_OK) != 0;

@@ -14,12 +14,6 @@ static const struct option options[] = {
     {0},
 };
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 /* What a name means: an experiment by its whole name, or else a run. */
 struct target {
     int64_t experiment; /* 0: a run */
@@ -73,7 +67,7 @@ static int rm_run(const struct command *command, const struct arguments *argumen
 {
     (void)command;
     struct error err, closing;
-    struct database_options opening = {.command = "runner rm", .note = note_print};
+    struct database_options opening = {.command = "runner rm", .note = message_note};
     const char *path = option_text(arguments, "db", "results/results.db");
     sqlite3 *reader = database_open_reader(path, &err); /* makes none where there is none */
     if (!reader)

@@ -26,12 +26,6 @@
 
 enum { WORKERS_MOST = 1024, SIGNAL_EXIT = 128, PLAIN_WIDTH = 100, FLUSH_SECONDS = 60, HANG_SECONDS = 3600 };
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 static int environment_fail(const struct error *err)
 {
     message("runner: %s", err->text);
@@ -307,7 +301,7 @@ static int done_report(const struct session *session, const struct result *resul
 static int train(const struct session *session, struct retry retry)
 {
     struct error err, closing;
-    struct database_options options = {.command = session->words, .wait_seconds = INFINITY, .note = note_print};
+    struct database_options options = {.command = session->words, .wait_seconds = INFINITY, .note = message_note};
     struct database *database = database_open(session->database_path, &options, &err);
     if (!database)
         return environment_fail(&err);

@@ -210,6 +210,19 @@ bool folder_make(const char *path, struct error *err)
     return good && folder_make_one(path, err);
 }
 
+char *folder_temporary(const char *name, struct error *err)
+{
+    const char *parent = getenv("TMPDIR");
+    char unique[64];
+    snprintf(unique, sizeof unique, "%s-XXXXXX", name);
+    char *path = path_join(parent && *parent == '/' ? parent : "/tmp", unique);
+    if (mkdtemp(path))
+        return path;
+    error_set(err, "cannot make a temporary folder '%s': %s", path, strerror(errno));
+    memory_free(path);
+    return NULL;
+}
+
 bool folder_sync(const char *path, struct error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

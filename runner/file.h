@@ -47,6 +47,10 @@ bool file_write(const char *path, const void *bytes, size_t size, struct error *
 bool folder_make(const char *path, struct error *err);
 bool folder_sync(const char *path, struct error *err);
 
+/* A new folder "NAME-XXXXXX" in TMPDIR, or in /tmp when that names no absolute path. NULL and err. Owner: caller,
+ * memory_free(), who removes the folder too. */
+char *folder_temporary(const char *name, struct error *err);
+
 /* Removes what a killed file_writer left in the folder longer than `seconds` ago. Never fails: it is tidying. */
 void folder_remove_stale(const char *path, long seconds);
 

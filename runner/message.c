@@ -26,6 +26,12 @@ void message(const char *format, ...)
     va_end(args);
 }
 
+void message_note(void *context, const char *text)
+{
+    (void)context;
+    message("%s", text);
+}
+
 _Noreturn void die(enum exit_code code, const char *format, ...)
 {
     fflush(stdout);

@@ -31,14 +31,9 @@ static void links_make(const char *shadow, const char *cache_folder)
 
 char *shadow_make(const char *cache_folder, struct error *err)
 {
-    const char *parent = getenv("TMPDIR");
-    char *path = path_join(parent && *parent ? parent : "/tmp", "runner-XXXXXX");
-    if (!mkdtemp(path)) {
-        error_set(err, "cannot make a temporary folder '%s': %s", path, strerror(errno));
-        memory_free(path);
-        return NULL;
-    }
-    links_make(path, cache_folder);
+    char *path = folder_temporary("runner", err);
+    if (path)
+        links_make(path, cache_folder);
     return path;
 }
 

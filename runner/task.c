@@ -19,12 +19,6 @@
 
 enum { TRIES_LIMIT = 200, LOCK_SECONDS = 240, FLUSH_SECONDS = 60 };
 
-static void note_print(void *context, const char *text)
-{
-    (void)context;
-    message("%s", text);
-}
-
 /* ---- which array ---- */
 
 /* *ours: this array has the runs. */
@@ -165,7 +159,7 @@ static bool shard_train(const struct task_line *task, int *code, struct error *e
 {
     struct single single;
     struct database_options options = {
-        .command = "runner work", .wait_seconds = LOCK_SECONDS, .no_wal = true, .note = note_print};
+        .command = "runner work", .wait_seconds = LOCK_SECONDS, .no_wal = true, .note = message_note};
     struct error closing;
     if (!single_make(task, &single, err)) {
         single_release(&single);
