@@ -11,6 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "core/bf16.h"
 #include "core/memory.h"
 #include "runner/checkpoint.h"
 #include "runner/command.h"
@@ -195,21 +196,35 @@ static void stop_note(int number)
     stop = 1;
 }
 
-/* Stops the next worker after so many microseconds. */
+/* Stops the next worker after so many microseconds; 0: does not, and no earlier call does. */
 static void stop_after(long microseconds)
 {
-    struct itimerval timer = {.it_value = {.tv_usec = microseconds}};
+    struct itimerval none = {.it_value = {.tv_usec = 0}}, timer = {.it_value = {.tv_usec = microseconds}};
     signal(SIGALRM, stop_note);
+    setitimer(ITIMER_REAL, &none, NULL);
     stop = 0;
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-Test(worker, stopped_at_any_moments_it_ends_with_the_bits_of_an_uninterrupted_run)
+static void expect_equal_weights(const struct job *job, const struct job *other, bool equal)
 {
-    struct job whole_job = job_make('1'), job = whole_job;
-    job.key[63] = '2';
+    char *a, *b;
+    size_t size_a, size_b;
+    weights_read(job, &a, &size_a);
+    weights_read(other, &b, &size_b);
+    cr_assert(size_a == size_b && (memcmp(a, b, size_a) == 0) == equal, "weights %s", equal ? "differ" : "are equal");
+    memory_free(a);
+    memory_free(b);
+}
+
+/* The job under another key, stopped and taken up again until it is done. */
+static void expect_resumable(const struct job *whole_job, char last_of_key)
+{
+    struct job job = *whole_job;
+    job.key[63] = last_of_key;
     job.checkpoint_every = 4;
-    struct story whole = work(&whole_job), part = {.from = -1};
+    stop_after(0);
+    struct story whole = work(whole_job), part = {.from = -1};
     int processes = 0;
     for (long wait = 500; !part.finished && processes < 2000; wait += 200, processes++) {
         stop_after(wait);
@@ -220,13 +235,41 @@ Test(worker, stopped_at_any_moments_it_ends_with_the_bits_of_an_uninterrupted_ru
     cr_assert(part.finished);
     cr_assert_gt(processes, 1, "it was never stopped");
     expect_equal(&whole, &part);
-    char *a, *b;
-    size_t size_a, size_b;
-    weights_read(&whole_job, &a, &size_a);
-    weights_read(&job, &b, &size_b);
-    cr_assert(size_a == size_b && memcmp(a, b, size_a) == 0, "weights differ");
-    memory_free(a);
-    memory_free(b);
+    expect_equal_weights(whole_job, &job, true);
+}
+
+Test(worker, stopped_at_any_moments_it_ends_with_the_bits_of_an_uninterrupted_run)
+{
+    struct job job = job_make('1');
+    expect_resumable(&job, '2');
+}
+
+static void expect_resumable_in(enum bf16_path path)
+{
+    static const int precisions[] = {PRECISION_BF16X3, PRECISION_BF16};
+    struct job plain = job_make('0');
+    cr_assert(bf16_select(path, NULL));
+    cr_assert(work(&plain).finished);
+    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; i++) {
+        struct job job = plain;
+        job.key[63] = (char)('1' + 2 * i);
+        job.config.training.precision = precisions[i];
+        expect_resumable(&job, (char)('2' + 2 * i));
+        expect_equal_weights(&plain, &job, false);
+    }
+}
+
+Test(worker, stopped_at_any_moments_it_ends_with_the_same_bits_in_every_other_precision)
+{
+    expect_resumable_in(BF16_SOFTWARE);
+}
+
+Test(worker, stopped_at_any_moments_it_ends_with_the_same_bits_where_hardware_multiplies_bf16)
+{
+    if (bf16_select(BF16_HARDWARE, NULL))
+        expect_resumable_in(BF16_HARDWARE);
+    else
+        cr_assert_not(bf16_in_hardware());
 }
 
 Test(worker, a_damaged_checkpoint_costs_only_the_steps_since_the_one_before)

@@ -1,6 +1,6 @@
 /* kill -9 at random moments: of `runner run`, of one of its workers, of both at once, over small sweeps with dropout
- * and evaluations and a checkpoint at every step, until each sweep is whole. What is in its database then must be what
- * an uninterrupted sweep has, bit for bit.
+ * and evaluations and a checkpoint at every step, until each sweep is whole: one sweep in fp32, the next in bf16x3, the
+ * next in bf16. What is in its database then must be what an uninterrupted sweep has, bit for bit.
  *
  *   torture RUNNER KILLS [SEED]
  *
@@ -27,7 +27,7 @@
 
 #include "core/random.h"
 
-enum { RUNS = 4, STEPS = 40, ROWS_MOST = 4096, PATH_SIZE = 512, SWEEP_KILLS = 12 };
+enum { RUNS = 4, STEPS = 40, ROWS_MOST = 4096, PATH_SIZE = 512, SWEEP_KILLS = 7, PRECISIONS = 3 };
 
 static const char experiment[] = "name: torture\n"
                                  "data: {corpus: text.txt, tokenizer: {kind: byte}}\n"
@@ -36,6 +36,9 @@ static const char experiment[] = "name: torture\n"
                                  "evaluation: {interval: 5, blocks: 4, final_blocks: 8}\n"
                                  "seeds: [1, 2]\n"
                                  "sweep: {method: ablation, parameters: {model.norm: [rmsnorm]}}\n";
+
+static const char *const settings[PRECISIONS] = {"training.precision=fp32", "training.precision=bf16x3",
+                                                 "training.precision=bf16"};
 
 struct row {
     char name[128]; /* variant/seed/step/split/metric */
@@ -65,7 +68,7 @@ static const char *runner;
 static struct random_stream stream;
 static uint64_t drawn;
 static size_t failures[CHECKS], kills[VICTIMS], missed, commands, sweeps, compared, resumes;
-static struct curves whole;
+static struct curves whole[PRECISIONS];
 
 __attribute__((format(printf, 2, 3))) static void fail(enum check check, const char *format, ...)
 {
@@ -117,11 +120,12 @@ static void files_make(void)
     file_put("torture.yaml", experiment);
 }
 
-static pid_t command_start(const char *database, const char *errors)
+static pid_t command_start(const char *database, size_t precision, const char *errors)
 {
     const char *const argv[] = {
-        "runner", "run",  "torture.yaml", "--no-plots", "--checkpoint-every", "1", "--workers", "2", "--retry",
-        "failed", "--db", database,       NULL};
+        "runner", "run",     "torture.yaml", "--no-plots", "--checkpoint-every", "1",    "--workers",
+        "2",      "--retry", "failed",       "--set",      settings[precision],  "--db", database,
+        NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid;
     posix_spawn_file_actions_init(&actions);
@@ -282,12 +286,12 @@ static void told_check(const char *errors, const char *finished, int ends[RUNS])
         fclose(file);
 }
 
-static void curves_compare(const struct curves *part)
+static void curves_compare(const struct curves *part, const struct curves *uninterrupted)
 {
-    if (part->count != whole.count)
-        fail(CHECK_ONCE, "%zu rows, expected %zu", part->count, whole.count);
-    for (size_t i = 0; i < part->count && i < whole.count; i++) {
-        const struct row *got = &part->rows[i], *want = &whole.rows[i];
+    if (part->count != uninterrupted->count)
+        fail(CHECK_ONCE, "%zu rows, expected %zu", part->count, uninterrupted->count);
+    for (size_t i = 0; i < part->count && i < uninterrupted->count; i++) {
+        const struct row *got = &part->rows[i], *want = &uninterrupted->rows[i];
         if (strcmp(got->name, want->name) != 0) {
             fail(CHECK_ONCE, "row %zu is %s, expected %s", i, got->name, want->name);
             return;
@@ -314,15 +318,17 @@ static void file_compare(const char *first, const char *second)
         fclose(b);
 }
 
-static void weights_compare(const char *name)
+static void weights_compare(const char *name, const char *uninterrupted)
 {
-    sqlite3 *db = reader_open("whole/results.db");
+    char database[64];
+    snprintf(database, sizeof database, "%s/results.db", uninterrupted);
+    sqlite3 *db = reader_open(database);
     sqlite3_stmt *s = NULL;
     sqlite3_prepare_v2(db, "select run_key from runs", -1, &s, NULL);
     while (sqlite3_step(s) == SQLITE_ROW) {
         char first[160], second[160];
         const char *key = (const char *)sqlite3_column_text(s, 0);
-        snprintf(first, sizeof first, "whole/checkpoints/%s/final.safetensors", key);
+        snprintf(first, sizeof first, "%s/checkpoints/%s/final.safetensors", uninterrupted, key);
         snprintf(second, sizeof second, "%s/checkpoints/%s/final.safetensors", name, key);
         file_compare(inside(first), inside(second));
     }
@@ -330,7 +336,7 @@ static void weights_compare(const char *name)
     sqlite3_close(db);
 }
 
-static void database_check(const char *database)
+static void database_check(const char *database, const struct curves *uninterrupted)
 {
     char text[512];
     static struct curves part;
@@ -349,16 +355,18 @@ static void database_check(const char *database)
         fail(CHECK_ONCE, "%s rows more than once", text);
     sqlite3_close(db);
     curves_read(database, &part);
-    curves_compare(&part);
+    curves_compare(&part, uninterrupted);
 }
 
 /* Interrupted until it is whole, or a last time not any more. seconds: within which to kill: less after a command that
  * was faster, more after one that was not. */
 static void sweep_torture(const char *name, size_t wanted, double *seconds)
 {
-    char database[64], finished[1100];
+    char database[64], uninterrupted[32], finished[1100];
     int ends[RUNS] = {0}, status = 0;
+    size_t precision = sweeps % PRECISIONS;
     snprintf(database, sizeof database, "%s/results.db", name);
+    snprintf(uninterrupted, sizeof uninterrupted, "whole-%zu", precision);
     size_t begin = kills[0] + kills[1] + kills[2];
     for (;;) {
         size_t done = kills[0] + kills[1] + kills[2];
@@ -367,7 +375,7 @@ static void sweep_torture(const char *name, size_t wanted, double *seconds)
         double wait = *seconds * random_uniform(&stream, drawn++);
         finished_read(database, finished, sizeof finished);
         double started = seconds_now();
-        pid_t pid = command_start(database, inside("errors"));
+        pid_t pid = command_start(database, precision, inside("errors"));
         bool ended = !last && (ended_before_moment(pid, wait, &status) || !victim_kill(pid, victim, &status));
         if (!last)
             *seconds = ended ? fmin(0.6 * *seconds, 0.5 * (seconds_now() - started)) : 1.1 * *seconds;
@@ -381,8 +389,22 @@ static void sweep_torture(const char *name, size_t wanted, double *seconds)
             fail(CHECK_EXIT, "exit code %d, signal %d", code, WTERMSIG(status));
     }
     sweeps++;
-    database_check(database);
-    weights_compare(name);
+    database_check(database, &whole[precision]);
+    weights_compare(name, uninterrupted);
+}
+
+/* Seconds that one took. */
+static double uninterrupted_run(size_t precision)
+{
+    char database[64];
+    int status;
+    double begin = seconds_now();
+    snprintf(database, sizeof database, "whole-%zu/results.db", precision);
+    if (waitpid(command_start(database, precision, inside("errors")), &status, 0) < 0 || status != 0)
+        give_up("an uninterrupted sweep failed");
+    double seconds = seconds_now() - begin;
+    curves_read(database, &whole[precision]);
+    return seconds;
 }
 
 static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)
@@ -394,7 +416,6 @@ static int entry_remove(const char *path, const struct stat *status, int kind, s
 int main(int count, char **arguments)
 {
     char name[32];
-    int status;
     size_t wanted = count > 2 ? strtoull(arguments[2], NULL, 10) : 0, failed = 0;
     int64_t seed = count > 3 ? strtoll(arguments[3], NULL, 10) : (int64_t)time(NULL);
     if (count < 3 || !(runner = realpath(arguments[1], NULL)) || !wanted) {
@@ -407,11 +428,9 @@ int main(int count, char **arguments)
     stream = random_stream_make(seed, "torture");
     files_make();
     printf("torture: %zu kills, seed %" PRId64 "\n", wanted, seed);
-    double begin = seconds_now();
-    if (waitpid(command_start("whole/results.db", inside("errors")), &status, 0) < 0 || status != 0)
-        give_up("the uninterrupted sweep failed");
-    double seconds = 0.3 * (seconds_now() - begin);
-    curves_read("whole/results.db", &whole);
+    double seconds = 0;
+    for (size_t i = 0; i < PRECISIONS; i++)
+        seconds = 0.3 * uninterrupted_run(i);
     while (kills[0] + kills[1] + kills[2] < wanted) {
         snprintf(name, sizeof name, "part-%zu", sweeps);
         sweep_torture(name, wanted, &seconds);
@@ -420,7 +439,7 @@ int main(int count, char **arguments)
         "%zu kills: %zu of runner, %zu of a worker, %zu of both; %zu times without a worker just then\n"
         "%zu sweeps of %d runs, %zu commands, %zu resumed from a checkpoint, %zu rows compared with %zu of a sweep\n",
         kills[0] + kills[1] + kills[2], kills[VICTIM_PARENT], kills[VICTIM_WORKER], kills[VICTIM_BOTH], missed, sweeps,
-        RUNS, commands, resumes, compared, whole.count);
+        RUNS, commands, resumes, compared, whole[0].count);
     for (size_t i = 0; i < CHECKS; i++) {
         printf("%s: %zu failures\n", check_names[i], failures[i]);
         failed += failures[i] > 0;
