@@ -12,6 +12,7 @@
 #include "runner/footprint.h"
 #include "runner/inspect.h"
 #include "runner/json.h"
+#include "runner/precision.h"
 #include "runner/residual.h"
 #include "runner/safetensors.h"
 #include "runner/shadow.h"
@@ -253,11 +254,14 @@ static void worker_memory_print(const struct inspection *inspection)
 static void print_costs(const struct inspection *inspection)
 {
     double mebi = 1024 * 1024;
+    char training[32];
+    snprintf(training, sizeof training, "memory of training, %s",
+             precision_name(inspection->config.training.precision));
     printf("\nKV cache of a sequence, fp32   %.2f MiB at 1,024 positions, %.2f MiB at 4,096\n",
            inspect_cache_bytes(inspection, CACHE_SHORT) / mebi, inspect_cache_bytes(inspection, CACHE_LONG) / mebi);
     printf("FLOPs of training              %.4g a token, %.4g a step\n", inspection->flops_per_token,
            inspection->flops_per_step);
-    printf("memory of training, fp32       %.1f MiB\n", (double)inspection->memory / mebi);
+    printf("%-30s %.1f MiB\n", training, (double)inspection->memory / mebi);
     worker_memory_print(inspection);
     if (inspection->walked)
         printf("loss at the start              %.4f, and ln V is %.4f\n", inspection->start_loss,

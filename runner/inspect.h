@@ -28,7 +28,7 @@ struct inspection {
     int64_t vocab_size;
     struct tensor_table *table;
     double flops_per_token, flops_per_step;
-    size_t memory;                  /* bytes of training, fp32 */
+    size_t memory;                  /* bytes of training, at its precision */
     bool walked;                    /* false: too large to try here; what follows is then empty */
     struct inspected_shape *shapes; /* after each operation of one sequence, in forward order */
     size_t shape_count;
