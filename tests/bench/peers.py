@@ -14,7 +14,7 @@ import time
 T, C, HEADS, LAYERS, V, BATCH = 256, 256, 8, 4, 2048, 8
 PARAMETERS = 3740160
 STEPS = 5
-PATIENCE = 150  # seconds for one way of doing it
+PATIENCE = 150  # seconds for one way of doing it; `runner bench` waits for the seven of --short and as long again as one
 
 
 def build(torch):
