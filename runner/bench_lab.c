@@ -19,13 +19,61 @@
 #include "core/memory.h"
 #include "runner/clock.h"
 #include "runner/file.h"
+#include "runner/signals.h"
 
 enum { WORDS_MOST = 32, TAIL_SIZE = 400, LOOK_MILLISECONDS = 10 };
+
+/* In a session of its own, so that a Ctrl-C of the terminal does not reach it, and with nothing of ours but the pipe.
+ */
+static int remover_spawn(const struct bench_lab *lab, int read_end, pid_t *pid)
+{
+    static char script[] = "cat; exec rm -rf -- \"$0\"";
+    char *const command[] = {(char[]){"sh"}, (char[]){"-c"}, script, lab->folder, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return failed;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+    failed = posix_spawn_file_actions_adddup2(&actions, read_end, STDIN_FILENO);
+    if (!failed)
+        failed = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    if (!failed)
+        failed = posix_spawnp(pid, command[0], &actions, &attributes, command, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+static bool remover_start(struct bench_lab *lab, struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return error_set(err, "cannot make a pipe: %s", strerror(errno));
+    int failed = remover_spawn(lab, ends[0], &lab->remover);
+    close(ends[0]);
+    if (failed) {
+        close(ends[1]);
+        return error_set(err, "cannot start what removes '%s': sh: %s", lab->folder, strerror(failed));
+    }
+    fcntl(ends[1], F_SETFD, 0);
+    lab->alive = ends[1];
+    return true;
+}
 
 bool bench_lab_open(struct bench_lab *lab, struct error *err)
 {
     lab->folder = folder_temporary("runner-bench", err);
-    return lab->folder != NULL;
+    if (lab->folder && remover_start(lab, err))
+        return true;
+    if (lab->folder)
+        rmdir(lab->folder);
+    memory_free(lab->folder);
+    lab->folder = NULL;
+    return false;
 }
 
 static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)
@@ -42,10 +90,15 @@ static void tree_remove(const char *path)
 
 void bench_lab_close(struct bench_lab *lab)
 {
-    if (lab->folder)
-        tree_remove(lab->folder);
+    if (!lab->folder)
+        return;
+    tree_remove(lab->folder);
     memory_free(lab->folder);
     lab->folder = NULL;
+    kill(lab->remover, SIGKILL);
+    while (waitpid(lab->remover, NULL, 0) < 0 && errno == EINTR) {
+    }
+    close(lab->alive);
 }
 
 char *bench_lab_path(const struct bench_lab *lab, const char *name)
@@ -176,18 +229,31 @@ static double time_of(const struct timeval *time)
     return (double)time->tv_sec + (double)time->tv_usec * 1e-6;
 }
 
+bool bench_child_wait(pid_t pid, int options, struct bench_end *end, struct error *err)
+{
+    struct rusage usage;
+    pid_t ended;
+    *end = (struct bench_end){.cpu = NAN};
+    do
+        ended = wait4(pid, &end->status, options, &usage);
+    while (ended < 0 && errno == EINTR);
+    if (ended < 0)
+        return error_set(err, "the system does not tell how a child ended and what it took: %s; is SIGCHLD ignored?",
+                         strerror(errno));
+    end->ended = ended == pid;
+    if (end->ended)
+        end->cpu = time_of(&usage.ru_utime) + time_of(&usage.ru_stime);
+    return true;
+}
+
 /* Its end, looking at it every 10 ms. */
-static int child_wait(pid_t pid, struct terminal *terminal, struct bench_usage *usage)
+static bool child_watch(pid_t pid, struct terminal *terminal, struct bench_usage *usage, struct bench_end *end,
+                        struct error *err)
 {
     const double settled = 1;
     double start = seconds_now(), first_at = NAN, first_cpu = 0;
-    struct rusage rusage;
-    int status;
-    usage->own_share = NAN;
-    for (;;) {
-        pid_t ended = wait4(pid, &status, WNOHANG, &rusage);
-        if (ended == pid || (ended < 0 && errno != EINTR))
-            break;
+    bool known;
+    while ((known = bench_child_wait(pid, WNOHANG, end, err)) && !end->ended) {
         int64_t peak = process_peak_memory(pid);
         usage->peak_memory = peak > usage->peak_memory ? peak : usage->peak_memory;
         double cpu = cpu_of(pid), now = seconds_now();
@@ -202,23 +268,26 @@ static int child_wait(pid_t pid, struct terminal *terminal, struct bench_usage *
         terminal_read(terminal);
     }
     usage->wall = seconds_now() - start;
-    usage->cpu = time_of(&rusage.ru_utime) + time_of(&rusage.ru_stime);
+    usage->cpu = end->cpu;
     terminal_read(terminal);
-    return status;
+    return known;
 }
 
 bool bench_lab_run(const struct bench_lab *lab, const char *const *words, struct bench_usage *usage, struct error *err)
 {
     struct terminal terminal;
     pid_t pid;
-    *usage = (struct bench_usage){.own_share = NAN};
+    *usage = (struct bench_usage){.wall = NAN, .cpu = NAN, .own_share = NAN};
     bool good = terminal_open(&terminal, err);
     int failed = good ? child_spawn(&pid, lab->folder, words, &terminal) : 0;
     if (failed)
         good = error_set(err, "cannot start this program again: %s", strerror(failed));
     if (good) {
-        int status = child_wait(pid, &terminal, usage);
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        struct bench_end end;
+        signals_helper(pid);
+        good = child_watch(pid, &terminal, usage, &end, err);
+        signals_helper(0);
+        if (good && (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != 0))
             good = error_set(err, "'runner %s' failed: %s", words[0], terminal.tail);
     }
     terminal_close(&terminal);

@@ -4,16 +4,14 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/memory.h"
 #include "runner/clock.h"
 #include "runner/record.h"
+#include "runner/signals.h"
 #include "runner/spawn.h"
 #include "runner/worker.h"
 
@@ -103,15 +101,14 @@ bool bench_worker_run(const struct bench_lab *lab, const struct dataset *dataset
     struct watch watch = {.dataset_path = dataset->path, .began = seconds_now()};
     bool good = process_start(&process, command, text, log, &log_begin, err);
     if (good) {
-        struct rusage usage;
-        int status;
+        struct bench_end end;
+        signals_helper(process.pid);
         process_watch(&process, &watch, worker);
         close(process.out);
-        while (wait4(process.pid, &status, 0, &usage) < 0 && errno == EINTR) {
-        }
-        worker->cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-        if (!watch.finished)
+        good = bench_child_wait(process.pid, 0, &end, err);
+        signals_helper(0);
+        worker->cpu = end.cpu;
+        if (good && !watch.finished)
             good = error_set(err, "a worker did not finish: see 'runner doctor'");
     }
     bench_lab_remove(lab, checkpoints);

@@ -11,6 +11,7 @@
 #include "runner/bench_rows.h"
 #include "runner/bench_share.h"
 #include "runner/command.h"
+#include "runner/signals.h"
 
 enum { ROUNDS_LIMIT = 1000, TABLE_WIDTH = 170 };
 
@@ -126,7 +127,9 @@ static int figures_run(const struct arguments *arguments)
     struct bench_row *rows = memory_alloc(bench_row_count, sizeof *rows);
     bool *chosen = memory_alloc(bench_row_count, sizeof *chosen);
     int code = EXIT_DONE;
+    signals_leave("bench: stopped before all was measured: no figure is shown\n", 0);
     bench_rows_measure(&bench, words, word_count, chosen, figures);
+    signals_leave(NULL, 0);
     for (size_t i = 0; i < bench_row_count; i++) {
         if (!chosen[i])
             continue;

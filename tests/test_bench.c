@@ -2,10 +2,13 @@
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/memory.h"
 #include "core/trainer.h"
 #include "runner/bench_figure.h"
 #include "runner/bench_model.h"
@@ -234,4 +237,36 @@ Test(footprint, it_is_what_a_trainer_asks_for)
         free(tokens);
         free(bytes);
     }
+}
+
+Test(bench, a_lab_is_gone_when_it_is_closed)
+{
+    struct bench_lab lab;
+    struct error err = {0};
+    cr_assert(bench_lab_open(&lab, &err), "%s", err.text);
+    char *folder = memory_copy_text(lab.folder);
+    cr_assert(bench_lab_folder(&lab, "a/b", &err) && bench_lab_file(&lab, "a/b/c", "text", &err), "%s", err.text);
+    bench_lab_close(&lab);
+    cr_assert_neq(access(folder, F_OK), 0);
+    memory_free(folder);
+    cr_assert_null(lab.folder);
+    bench_lab_close(&lab);
+}
+
+/* The program that a lab runs is this one: a Criterion program knows --version, unless told that it is one test. */
+Test(bench, a_child_whose_end_is_not_told_has_no_figures)
+{
+    struct bench_lab lab;
+    struct bench_usage usage;
+    struct error err = {0};
+    unsetenv("BXFI_MAP");
+    cr_assert(bench_lab_open(&lab, &err), "%s", err.text);
+    const char *const words[] = {"--version", NULL};
+    cr_assert(bench_lab_run(&lab, words, &usage, &err), "%s", err.text);
+    cr_assert_geq(usage.cpu, 0);
+    signal(SIGCHLD, SIG_IGN);
+    cr_assert_not(bench_lab_run(&lab, words, &usage, &err));
+    cr_assert(isnan(usage.cpu));
+    cr_assert_not_null(strstr(err.text, "is SIGCHLD ignored?"), "%s", err.text);
+    bench_lab_close(&lab);
 }
