@@ -15,6 +15,18 @@ static const char *block_input(int64_t block, char name[32])
     return name;
 }
 
+/* Whether the activation reads two matrices. */
+static bool is_gated(const struct model_config *model)
+{
+    return model_shape_of(model, 1).ff_inputs == 2;
+}
+
+/* The activation as the knob has it: "gelu_tanh". */
+static const char *activation_name(const struct model_config *model, char name[KNOB_TEXT_SIZE])
+{
+    return knob_format(knob_find("model.feed_forward"), (union knob_value){.choice = model->feed_forward}, name);
+}
+
 static void query_upstream(const struct model_config *model, int64_t block, const char *part, char *buf)
 {
     char input[32], norm[64] = "", heads[64] = "";
@@ -38,12 +50,12 @@ static void attention_upstream(const struct model_config *model, int64_t block, 
 
 static void feed_forward_upstream(const struct model_config *model, int64_t block, char *buf)
 {
-    char input[32];
-    bool pre = model->residual == RESIDUAL_PRE, gated = model->feed_forward == FEED_FORWARD_SWIGLU;
+    char input[32], activation[KNOB_TEXT_SIZE];
+    bool pre = model->residual == RESIDUAL_PRE;
     snprintf(buf, MATCH_UPSTREAM_SIZE,
              "%s + blocks.%" PRId64 ".attention, through %s, feed_forward.up%s.weight, %s, feed_forward.down.weight",
-             block_input(block, input), block, pre ? "feed_forward_norm" : "attention_norm", gated ? " and .gate" : "",
-             gated ? "silu(gate) * up" : "gelu");
+             block_input(block, input), block, pre ? "feed_forward_norm" : "attention_norm",
+             is_gated(model) ? " and .gate" : "", activation_name(model, activation));
 }
 
 static void block_upstream(const struct model_config *model, int64_t block, char *buf)
@@ -62,7 +74,7 @@ static void block_upstream(const struct model_config *model, int64_t block, char
 /* Everything of a block whose inside is not compared. */
 static void whole_block_upstream(const struct model_config *model, int64_t block, char *buf)
 {
-    char input[32];
+    char input[32], activation[KNOB_TEXT_SIZE];
     bool pre = model->residual == RESIDUAL_PRE;
     snprintf(buf, MATCH_UPSTREAM_SIZE,
              "%s, through all of blocks.%" PRId64
@@ -72,14 +84,14 @@ static void whole_block_upstream(const struct model_config *model, int64_t block
              model->qk_norm ? ", query and key norm" : "", model->position == POSITION_ROPE ? ", rotation" : "",
              model->kv_heads && model->kv_heads != model->n_heads ? "each value head for its query heads, " : "",
              pre ? "" : ", attention_norm", pre ? "feed_forward_norm, " : "",
-             model->feed_forward == FEED_FORWARD_SWIGLU ? "up and gate weights" : "up weight",
-             model->feed_forward == FEED_FORWARD_SWIGLU ? "silu(gate) * up" : "gelu", pre ? "" : ", feed_forward_norm");
+             is_gated(model) ? "up and gate weights" : "up weight", activation_name(model, activation),
+             pre ? "" : ", feed_forward_norm");
 }
 
 /* The tensors of a block that an observer sees besides those of the reference cases. */
 static void inner_upstream(const struct model_config *model, int64_t block, const char *part, char *buf)
 {
-    char input[32], middle[96];
+    char input[32], middle[96], activation[KNOB_TEXT_SIZE];
     bool pre = model->residual == RESIDUAL_PRE;
     const char *before = block_input(block, input);
     snprintf(middle, sizeof middle, "%s + blocks.%" PRId64 ".attention", before, block);
@@ -98,12 +110,10 @@ static void inner_upstream(const struct model_config *model, int64_t block, cons
                  pre ? "" : " through attention_norm, + feed_forward", block);
     else if (strcmp(part, "feed_forward.activation") == 0)
         snprintf(buf, MATCH_UPSTREAM_SIZE, "what up%s of blocks.%" PRId64 " give, through %s",
-                 model->feed_forward == FEED_FORWARD_SWIGLU ? " and gate" : "", block,
-                 model->feed_forward == FEED_FORWARD_SWIGLU ? "silu(gate) * up" : "gelu");
+                 is_gated(model) ? " and gate" : "", block, activation_name(model, activation));
     else
         snprintf(buf, MATCH_UPSTREAM_SIZE, "%s, through %s, blocks.%" PRId64 ".feed_forward.up%s.weight", middle,
-                 pre ? "feed_forward_norm" : "attention_norm", block,
-                 model->feed_forward == FEED_FORWARD_SWIGLU ? " and .gate" : "");
+                 pre ? "feed_forward_norm" : "attention_norm", block, is_gated(model) ? " and .gate" : "");
 }
 
 static void embed_upstream(const struct model_config *model, char *buf)

@@ -397,7 +397,7 @@ Test(match, every_forward_tensor_knows_what_is_upstream)
          "blocks.0, through blocks.1.attention_norm, blocks.1.attention.key.weight, "
          "blocks.1.attention.key_norm, rotation"},
         {"post-norm", "blocks.1.attention.query", "blocks.0, through blocks.1.attention.query.weight"},
-        {"swiglu", "blocks.0.feed_forward", "silu(gate) * up"},
+        {"swiglu", "blocks.0.feed_forward", "feed_forward.up and .gate.weight, swiglu, feed_forward.down.weight"},
         {"post-norm", "blocks.1", "attention_norm(blocks.0 + blocks.1.attention)"},
         {"day1-baseline", "blocks.1", "blocks.0 + blocks.1.attention + blocks.1.feed_forward"},
         {"rope", "blocks.1.attention_norm", "blocks.0, through blocks.1.attention_norm"},
@@ -406,7 +406,8 @@ Test(match, every_forward_tensor_knows_what_is_upstream)
         {"rope", "blocks.0.attention.mix", "blocks.0.attention.query, .key and .value; scores / sqrt(head_dim)"},
         {"swiglu", "blocks.0.feed_forward_norm", "embed + blocks.0.attention, through blocks.0.feed_forward_norm"},
         {"swiglu", "blocks.0.feed_forward.up_gate", "feed_forward_norm, blocks.0.feed_forward.up and .gate.weight"},
-        {"swiglu", "blocks.0.feed_forward.activation", "what up and gate of blocks.0 give, through silu(gate) * up"},
+        {"swiglu", "blocks.0.feed_forward.activation", "what up and gate of blocks.0 give, through swiglu"},
+        {"day1-baseline", "blocks.0.feed_forward.activation", "what up of blocks.0 give, through gelu"},
         {"day1-baseline", "final_norm", "blocks.1, through final_norm"},
         {"untied", "logits", "lm_head.weight"},
         {"mtp-depth-2", "logits.depth2", "mtp_adapters.0.weight, token_embedding.weight (tied head)"},
@@ -425,4 +426,30 @@ Test(match, every_forward_tensor_knows_what_is_upstream)
         case_close(&reference);
         problems_release(&problems);
     }
+}
+
+Test(match, upstream_has_the_name_of_the_activation)
+{
+    /* Of block 9 the case has no tensors: then all of a block is named. */
+    static const char *const tensors[] = {"blocks.9", "blocks.0.feed_forward", "blocks.0.feed_forward.activation"};
+    const struct knob *knob = knob_find("model.feed_forward");
+    struct reference_case reference;
+    struct problems problems;
+    problems_init(&problems);
+    cr_assert(case_open("tests/golden/padded-targets", NULL, &reference, &problems));
+    for (int choice = FEED_FORWARD_GELU; choice <= FEED_FORWARD_SWIGLU; choice++)
+        for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+            char text[MATCH_UPSTREAM_SIZE], name[KNOB_TEXT_SIZE], whole[KNOB_TEXT_SIZE + 16];
+            struct match_row row = {.name = tensors[i], .pass = MATCH_FORWARD};
+            reference.config.model.feed_forward = choice;
+            match_upstream(&reference, &row, text);
+            size_t length = strlen(knob_format(knob, (union knob_value){.choice = choice}, name));
+            snprintf(whole, sizeof whole, " %s", name);
+            const char *found = strstr(text, whole);
+            cr_expect(found && (found[length + 1] == ',' || !found[length + 1]), "%s: '%s' should hold '%s'", row.name,
+                      text, name);
+            cr_expect_eq(strstr(text, "gate") != NULL, choice == FEED_FORWARD_SWIGLU, "%s: '%s'", row.name, text);
+        }
+    case_close(&reference);
+    problems_release(&problems);
 }
