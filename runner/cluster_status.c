@@ -9,9 +9,11 @@
 #include "runner/command.h"
 #include "runner/database.h"
 #include "runner/file.h"
+#include "runner/shell_word.h"
 #include "runner/slurm.h"
 #include "runner/sql.h"
 #include "runner/text_index.h"
+#include "runner/text_stream.h"
 
 /* ---- which ---- */
 
@@ -137,19 +139,26 @@ static void queue_take(struct cluster_watch *watch, sqlite3 *db, const struct cl
 static void lost_note(const struct cluster_watch *watch, sqlite3 *db, const struct cluster *cluster, size_t active,
                       void (*note)(const char *text))
 {
-    char text[1200], holder[512];
+    char holder[512];
     size_t left = cluster_left(db, cluster);
     if (left <= active || database_lock_holder(watch->path, holder, sizeof holder))
         return;
     bool row = false;
     sqlite3_stmt *s = sql_prepare(db, "select path from experiment where name = ?", "t", NULL, experiment_of(cluster));
-    const char *file = s && sql_step(s, &row, NULL) && row ? sql_text(s, 0) : "FILE";
-    snprintf(text, sizeof text,
-             "%zu run%s of '%s' %s no task that waits or runs and nobody follows them: `runner run %s --launcher slurm "
-             "--db %s` goes on with them",
-             left - active, left - active == 1 ? "" : "s", experiment_of(cluster), left - active == 1 ? "has" : "have",
-             file, watch->path);
-    note(text);
+    char *file = shell_word(s && sql_step(s, &row, NULL) && row ? sql_text(s, 0) : "FILE");
+    char *path = shell_word(watch->path);
+    struct text_stream text;
+    text_stream_open(&text);
+    fprintf(text.out,
+            "%zu run%s of '%s' %s no task that waits or runs and nobody follows them: `runner run %s --launcher slurm "
+            "--db %s` goes on with them",
+            left - active, left - active == 1 ? "" : "s", experiment_of(cluster), left - active == 1 ? "has" : "have",
+            file, path);
+    char *line = text_stream_take(&text);
+    note(line);
+    memory_free(line);
+    memory_free(path);
+    memory_free(file);
     sqlite3_finalize(s);
 }
 

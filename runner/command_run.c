@@ -179,9 +179,11 @@ static void plots_show(const struct session *session)
     bool all = plots_draw_default(session->database_path, experiment_name(session), NULL, &drawn, &err);
     if (drawn)
         message("%zu figure%s in %s/plots/%s", drawn, drawn == 1 ? "" : "s", session->folder, experiment_name(session));
-    if (!all)
-        message("some figures are missing: %s\nresults are complete; to draw them later: runner plot %s --db %s",
-                err.text, experiment_name(session), session->database_path);
+    if (!all) {
+        char *plot = session_command(session, "plot");
+        message("some figures are missing: %s\nresults are complete; to draw them later: %s", err.text, plot);
+        memory_free(plot);
+    }
 }
 
 /* Diverged runs that shall be trained again start anew; what a killed supervisor did not tidy of finished ones goes. */
@@ -285,8 +287,8 @@ static int done_report(const struct session *session, const struct result *resul
         return environment_fail(&err);
     table_show(reader, session);
     sqlite3_close(reader);
-    char *text = line_make("stopped; results are complete; to draw their figures: runner plot %s --db %s",
-                           experiment_name(session), session->database_path);
+    char *plot = session_command(session, "plot");
+    char *text = line_make("stopped; results are complete; to draw their figures: %s", plot);
     signals_leave(text, 0);
     if (result->late)
         raise(result->late);
@@ -294,6 +296,7 @@ static int done_report(const struct session *session, const struct result *resul
         plots_show(session);
     signals_leave(NULL, 0);
     memory_free(text);
+    memory_free(plot);
     summary_show(session, &result->after, result->nothing ? "nothing to do: " : "");
     return code_of(&result->after);
 }

@@ -9,6 +9,7 @@
 #include "runner/cluster_refresh.h"
 #include "runner/file.h"
 #include "runner/launcher.h"
+#include "runner/shell_word.h"
 #include "runner/slurm.h"
 
 enum { HANG_SECONDS = 3600 };
@@ -74,8 +75,11 @@ bool launch_left(const struct session *session, const struct follow_outcome *out
     message("%s: %zu task%s on the cluster, which go on by themselves", detached ? "submitted" : "stopped following",
             outcome->active, outcome->active == 1 ? "" : "s");
     message("to follow: %s%s", session->words, detached ? "  (without --detach)" : "");
-    message("to look: runner status --db %s", session->database_path);
-    message("to cancel: runner cancel %s --db %s", session->sweep->experiment->name, session->database_path);
+    char *path = shell_word(session->database_path), *cancel = session_command(session, "cancel");
+    message("to look: runner status --db %s", path);
+    message("to cancel: %s", cancel);
+    memory_free(cancel);
+    memory_free(path);
     *code = detached ? EXIT_DONE : EXIT_STOPPED;
     return true;
 }
@@ -92,12 +96,14 @@ bool launch_is_clear(const struct session *session, const struct schedule *sched
         ok = cluster_active(&cluster, &active, err) ||
              error_wrap(err, "%zu of the runs were submitted to a cluster, and whether they are still there is unknown",
                         placed);
-        if (ok && active)
+        if (ok && active) {
+            char *cancel = session_command(session, "cancel");
             ok = error_set(err,
                            "%zu tasks of '%s' are on a cluster: the same command with --launcher slurm follows them, "
-                           "`runner cancel %s --db %s` ends them",
-                           active, session->sweep->experiment->name, session->sweep->experiment->name,
-                           session->database_path);
+                           "`%s` ends them",
+                           active, session->sweep->experiment->name, cancel);
+            memory_free(cancel);
+        }
     }
     for (size_t i = 0; ok && placed && i < session->sweep->run_count; i++)
         if (run_action_trains(schedule->runs[i].action))

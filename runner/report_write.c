@@ -6,6 +6,7 @@
 #include "runner/file.h"
 #include "runner/plot_text.h"
 #include "runner/report.h"
+#include "runner/shell_word.h"
 
 extern const char report_style_text[], report_script_text[]; /* report_page.c */
 
@@ -41,27 +42,9 @@ static void answer_write(const char *answer, const char *begin, const char *end,
     memory_free(copy);
 }
 
-/* For a shell: 'it'\''s'; as it is when nothing in it needs that. */
-static char *shell_quote(const char *text)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/+,:@";
-    if (*text && !text[strspn(text, plain)])
-        return memory_copy_text(text);
-    char *quoted = memory_alloc(4 * strlen(text) + 3, 1), *to = quoted;
-    *to++ = '\'';
-    for (; *text; text++) {
-        const char *part = *text == '\'' ? "'\\'" : ""; /* ends the quotes, a quote by itself; then it begins them */
-        while (*part)
-            *to++ = *part++;
-        *to++ = *text;
-    }
-    *to = '\'';
-    return quoted;
-}
-
 static void commands_write(const struct report *report, void (*put)(const char *text, FILE *out), FILE *out)
 {
-    char *path = shell_quote(report->path), *name = shell_quote(report->experiment);
+    char *path = shell_word(report->path), *name = shell_word(report->experiment);
     const char *const lines[][2] = {
         {"runner run ", path}, {"runner table ", name}, {"runner plot ", name}, {"runner report ", name}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

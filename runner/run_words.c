@@ -3,25 +3,16 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "core/memory.h"
+#include "runner/shell_word.h"
 #include "runner/text_stream.h"
 
-static void word_print(const char *word, FILE *out)
+static void word_print(const char *text, FILE *out)
 {
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/=,:+@%";
-    fputc(' ', out);
-    if (*word && word[strspn(word, safe)] == 0) {
-        fputs(word, out);
-        return;
-    }
-    fputc('\'', out);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*word, out);
-    fputc('\'', out);
+    char *word = shell_word(text);
+    fprintf(out, " %s", word);
+    memory_free(word);
 }
 
 static void option_print(const struct option *option, const struct arguments *arguments, FILE *out)

@@ -11,6 +11,8 @@
 #include "runner/file.h"
 #include "runner/run_words.h"
 #include "runner/shard.h"
+#include "runner/shell_word.h"
+#include "runner/text_stream.h"
 
 void session_begin(struct session *session, const struct command *command, const struct arguments *arguments)
 {
@@ -67,4 +69,15 @@ bool session_reader(const struct session *session, sqlite3 **reader, struct erro
         return true;
     *reader = database_open_reader(session->database_path, err);
     return *reader != NULL;
+}
+
+char *session_command(const struct session *session, const char *command)
+{
+    char *name = shell_word(session->sweep->experiment->name), *path = shell_word(session->database_path);
+    struct text_stream text;
+    text_stream_open(&text);
+    fprintf(text.out, "runner %s %s --db %s", command, name, path);
+    memory_free(path);
+    memory_free(name);
+    return text_stream_take(&text);
 }

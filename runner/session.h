@@ -25,6 +25,10 @@ void session_end(struct session *session);
  * with them: all of it has been told on standard error. cache_folder: session->cache, or a shadow of it (shadow.h). */
 int session_load(struct session *session, const char *cache_folder);
 
+/* "runner plot NAME --db PATH": another command about its experiment as it could be typed. Owner: caller,
+ * memory_free(). */
+char *session_command(const struct session *session, const char *command);
+
 /* *reader gets the database, NULL when there is none yet. */
 bool session_reader(const struct session *session, sqlite3 **reader, struct error *err);
 

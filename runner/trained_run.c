@@ -8,6 +8,7 @@
 #include "core/memory.h"
 #include "runner/database.h"
 #include "runner/experiment.h"
+#include "runner/shell_word.h"
 #include "runner/sql.h"
 #include "runner/weights.h"
 
@@ -33,7 +34,7 @@ static bool state_check(sqlite3 *db, const struct trained_run *run, struct error
     enum run_state state = database_run_state(db, run->key, &done, reason, sizeof reason);
     if (state == RUN_FINISHED)
         return true;
-    char *file = experiment_path(db, run->key);
+    char *path = experiment_path(db, run->key), *file = shell_word(path);
     bool ended = state == RUN_DIVERGED || state == RUN_FAILED;
     error_set(err, "run %.12s is %s at step %" PRId64 " of %" PRId64 "%s%s%s, so it has no final weights: ", run->key,
               run_state_name(state), done, run->config.training.steps, reason[0] ? " (" : "", reason,
@@ -49,6 +50,7 @@ static bool state_check(sqlite3 *db, const struct trained_run *run, struct error
                  : state == RUN_QUEUED ? "trains it"
                                        : "goes on with it");
     memory_free(file);
+    memory_free(path);
     return false;
 }
 
