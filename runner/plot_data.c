@@ -116,13 +116,15 @@ static char *sql_expanded(sqlite3_stmt *statement, const char *sql)
     return copy;
 }
 
+/* Variants may differ in them: the baseline's are told. */
 static bool blocks_read(sqlite3 *db, const struct plot_query *query, struct plot_data *data, struct error *err)
 {
     bool row = false;
     sqlite3_stmt *s = sql_prepare(db,
                                   "select json_extract(config, '$.\"evaluation.blocks\"'), "
                                   "json_extract(config, '$.\"evaluation.final_blocks\"') "
-                                  "from runs where experiment = ? limit 1",
+                                  "from runs join variants using (experiment, variant) where experiment = ? "
+                                  "order by baseline desc, position, seed limit 1",
                                   "t", err, query->experiment);
     bool ok = s && sql_step(s, &row, err);
     if (ok && row) {

@@ -33,11 +33,11 @@ struct plot_variant {
 struct plot_data {
     struct plot_variant *variants;
     size_t variant_count;
-    int64_t blocks,
-        final_blocks;    /* of text that an evaluation reads at most, and the last one; 0 = all; none of training */
-    size_t unshown;      /* finite values at or below 0, which a logarithmic axis does not have */
-    char *down, *across; /* the two knobs of a heat map; else NULL */
-    char *sql;           /* the query with the values that were bound, as SQLite writes them */
+    int64_t blocks, final_blocks; /* of text that an evaluation reads at most, and the last one, of the baseline; 0 =
+                                     all; none of training */
+    size_t unshown;               /* finite values at or below 0, which a logarithmic axis does not have */
+    char *down, *across;          /* the two knobs of a heat map; else NULL */
+    char *sql;                    /* the query with the values that were bound, as SQLite writes them */
 };
 
 struct plot_query {

@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "runner/plot_figure.h"
+#include "tests/plot_case.h"
 
 Test(plot_figure, labels_are_moved_apart_and_stay_within_their_limits)
 {
@@ -73,4 +74,23 @@ Test(plot_data, long_lines_become_means_of_neighbours)
     cr_assert_eq(run.count, 5);
     cr_assert(points[0].x == 0.5 && points[0].value == 1 && points[4].value == 17);
     cr_assert_eq(plot_run_thin(&run, 5), 1);
+}
+
+Test(plot_data, blocks_of_an_evaluation_are_those_of_the_baseline_wherever_it_stands)
+{
+    static const char rows[] = "insert into variants values ('norms', 'post', 0, 0), ('norms', 'pre', 1, 1);"
+                               "insert into runs(experiment, variant, seed, config) values"
+                               " ('norms', 'post', 1, '{\"evaluation.blocks\": 1, \"evaluation.final_blocks\": 2}'),"
+                               " ('norms', 'pre', 2, '{\"evaluation.blocks\": 5, \"evaluation.final_blocks\": 6}'),"
+                               " ('norms', 'pre', 1, '{\"evaluation.blocks\": 3, \"evaluation.final_blocks\": 4}')";
+    struct plot_query query = {.sql = "select 1 where false", .experiment = "norms", .split = "validation"};
+    struct plot_data data;
+    struct fixture f;
+    fixture_open(&f);
+    cr_assert_eq(sqlite3_exec(f.db, rows, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(f.db));
+    cr_assert(plot_data_read(f.db, &query, &data, &f.err), "%s", f.err.text);
+    cr_assert_eq(data.blocks, 3);
+    cr_assert_eq(data.final_blocks, 4);
+    plot_data_release(&data);
+    fixture_close(&f);
 }
