@@ -57,13 +57,16 @@ void cluster_watch_close(struct cluster_watch *watch)
 
 /* ---- gathering ---- */
 
+bool cluster_watch_may_gather(const struct cluster_watch *watch)
+{
+    char holder[512];
+    return watch->count && !database_lock_holder(watch->path, holder, sizeof holder);
+}
+
 bool cluster_watch_gather(struct cluster_watch *watch, struct error *err)
 {
     struct database_options options = {.command = "runner status", .note = message_note};
     struct error closing;
-    char holder[512];
-    if (!watch->count || database_lock_holder(watch->path, holder, sizeof holder))
-        return true;
     struct database *database = database_open(watch->path, &options, err);
     char *folder = path_folder(watch->path), *checkpoints = path_join(folder, "checkpoints");
     bool ok = database != NULL;

@@ -21,7 +21,10 @@ struct cluster_watch {
 bool cluster_watch_open(struct cluster_watch *watch, sqlite3 *db, const char *path, struct error *err);
 void cluster_watch_close(struct cluster_watch *watch);
 
-/* Takes over what the tasks have written, unless somebody who follows them does. */
+/* Whether there is something to gather, and nobody follows the tasks, who then does. */
+bool cluster_watch_may_gather(const struct cluster_watch *watch);
+
+/* Takes over what the tasks have written. */
 bool cluster_watch_gather(struct cluster_watch *watch, struct error *err);
 
 /* One squeue for all. note is told of runs that no task has any more, which nobody follows either. */

@@ -29,22 +29,22 @@ static sqlite3 *reader_open(const char *path)
 }
 
 /* What is on a cluster is picked up. False: as far as is known, no task trains. A cluster that does not answer costs
- * only what it alone knows. */
-static bool cluster_look(struct cluster_watch *watch, const char *path)
+ * only what it alone knows. *db is opened again where the file was written: it may be a copy of an older one, which
+ * takes long to make. */
+static bool cluster_look(struct cluster_watch *watch, sqlite3 **db, const char *path)
 {
     struct error err;
-    sqlite3 *db = reader_open(path);
-    bool ok = cluster_watch_open(watch, db, path, &err);
-    sqlite3_close(db);
-    if (!ok)
+    if (!cluster_watch_open(watch, *db, path, &err))
         die(EXIT_ENVIRONMENT, "%s", err.text);
     if (!watch->count)
         return false;
-    if (!cluster_watch_gather(watch, &err))
-        message("%s", err.text);
-    db = reader_open(path);
-    ok = cluster_watch_ask(watch, db, note_print, &err);
-    sqlite3_close(db);
+    if (cluster_watch_may_gather(watch)) {
+        sqlite3_close(*db);
+        if (!cluster_watch_gather(watch, &err))
+            message("%s", err.text);
+        *db = reader_open(path);
+    }
+    bool ok = cluster_watch_ask(watch, *db, note_print, &err);
     if (!ok)
         message("where the tasks of the cluster are is unknown: %s", err.text);
     return !ok || watch->active;
@@ -56,8 +56,8 @@ static int status_run(const struct command *command, const struct arguments *arg
     struct error err;
     struct cluster_watch watch;
     const char *path = option_text(arguments, "db", "results/results.db");
-    bool elsewhere = cluster_look(&watch, path);
     sqlite3 *db = reader_open(path);
+    bool elsewhere = cluster_look(&watch, &db, path);
     struct status *status = sql_script(db, "begin", &err) ? status_read_elsewhere(db, path, elsewhere, &err) : NULL;
     sqlite3_close(db);
     if (!status)
