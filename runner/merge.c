@@ -2,6 +2,7 @@
 #include "runner/merge.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ struct merge {
 struct standing {
     int64_t id, steps, planned, first_step;
     int rank; /* 3 finished or diverged, 2 failed, 1 begun, 0 queued */
-    double process_started;
+    double process_started, floor;
     char state[16], ended_at[32], started_at[32], host[65];
 };
 
@@ -68,7 +69,7 @@ static bool standing_read(sqlite3 *db, const char *key, struct standing *standin
 {
     sqlite3_stmt *s = sql_prepare(db,
                                   "select id, state, steps, first_step, process_started, ended_at, started_at, host, "
-                                  "(select count(*) from step where run = run.id) from run where key = ?",
+                                  "floor, (select count(*) from step where run = run.id) from run where key = ?",
                                   "t", err, key);
     bool ok = s && sql_step(s, found, err);
     if (ok && *found) {
@@ -77,7 +78,8 @@ static bool standing_read(sqlite3 *db, const char *key, struct standing *standin
                                       .planned = sqlite3_column_int64(s, 2),
                                       .first_step = sqlite3_column_int64(s, 3),
                                       .process_started = sqlite3_column_double(s, 4),
-                                      .steps = sqlite3_column_int64(s, 8)};
+                                      .floor = sqlite3_column_double(s, 8),
+                                      .steps = sqlite3_column_int64(s, 9)};
         snprintf(standing->state, sizeof standing->state, "%s", sql_text(s, 1));
         snprintf(standing->ended_at, sizeof standing->ended_at, "%s", sql_text(s, 5));
         snprintf(standing->started_at, sizeof standing->started_at, "%s", sql_text(s, 6));
@@ -225,6 +227,14 @@ static bool run_take(struct merge *merge, sqlite3 *source, const char *key, cons
     return ok;
 }
 
+/* It follows from the text and not from who trained: known to one of the two (older versions did not look for it), it
+ * is known of the run whichever stays. */
+static bool floor_keep(const struct merge *merge, const char *key, double floor, struct error *err)
+{
+    return sql_run(merge->target, "update run set floor = ? where key = ? and floor < ?", "dtd", err, floor, key,
+                   floor);
+}
+
 static bool run_merge(struct merge *merge, sqlite3 *source, const char *key, struct error *err)
 {
     struct standing target, other;
@@ -239,7 +249,8 @@ static bool run_merge(struct merge *merge, sqlite3 *source, const char *key, str
         return run_take(merge, source, key, &other, CHOICE_TAKE, err);
     enum choice choice = choose(merge->kind, &target, &other);
     return ended_agree(merge, source, key, &target, &other, err) &&
-           (choice == CHOICE_KEEP || run_take(merge, source, key, &other, choice, err));
+           (choice == CHOICE_KEEP || run_take(merge, source, key, &other, choice, err)) &&
+           floor_keep(merge, key, fmax(target.floor, other.floor), err);
 }
 
 /* ---- one database ---- */

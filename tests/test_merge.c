@@ -115,6 +115,37 @@ Test(merge, an_older_read_only_database_is_migrated_in_a_copy)
     fixture_remove(&f);
 }
 
+/* As when one of the two was frozen by a version that did not look for the floor of a text. */
+static void assert_floor_of_all(double in_target, double in_source)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_small("quick", "a");
+    struct database *other = other_open(&f);
+    sweep->datasets->floor = in_target;
+    freeze(f.db, sweep);
+    sweep->datasets->floor = in_source;
+    freeze(other, sweep);
+    run_through(f.db, sweep->runs[0].key, 2, RUN_FINISHED);
+    run_through(other, sweep->runs[1].key, 2, RUN_FINISHED);
+    run_through(f.db, sweep->runs[2].key, 2, RUN_FINISHED);
+    run_through(other, sweep->runs[2].key, 2, RUN_FINISHED);
+    other_close(other);
+    database_flush(f.db, 1, &err);
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select floor, count(*), sum(state = 'finished') from run group by floor",
+         "4.7000|6|3\n");
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(merge, the_floor_of_a_text_is_kept_whoever_knows_it_and_whichever_run_stays)
+{
+    assert_floor_of_all(0, 4.7);
+    assert_floor_of_all(4.7, 0);
+}
+
 Test(merge, a_run_that_was_being_trained_counts_as_interrupted)
 {
     struct fixture f;
