@@ -66,7 +66,9 @@ static int process_spawn(pid_t *pid, const char *const *command, const struct pl
     failed = attributes_make(&attributes);
     if (!failed) {
         static char blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1";
-        char **environment = environment_with((char *[]){blas, omp, NULL});
+        /* oneDNN would fill the log with a line a product. */
+        static char quiet[] = "ONEDNN_VERBOSE=0", also_quiet[] = "DNNL_VERBOSE=0";
+        char **environment = environment_with((char *[]){blas, omp, quiet, also_quiet, NULL});
         failed = posix_spawn_file_actions_adddup2(&actions, plumbing->in[0], STDIN_FILENO);
         if (!failed)
             failed = posix_spawn_file_actions_adddup2(&actions, plumbing->out[1], STDOUT_FILENO);

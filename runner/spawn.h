@@ -15,7 +15,7 @@ struct process {
 
 /* command: path and arguments, ends with NULL. input: at most 60 kB. Standard error is appended to the file log_path;
  * *log_begin gets its size before. The child has its own process group, so that a Ctrl-C of the terminal does not reach
- * it, no signal blocked or ignored, and one BLAS thread. */
+ * it, no signal blocked or ignored, one BLAS thread, and oneDNN told to be quiet. */
 bool process_start(struct process *process, const char *const *command, const char *input, const char *log_path,
                    int64_t *log_begin, struct error *err);
 

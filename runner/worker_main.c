@@ -1,5 +1,6 @@
 /* The process around a worker: its signals, its job, its processor. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -58,6 +59,16 @@ static char *job_read(struct error *err)
     return NULL;
 }
 
+/* Standard output is for records alone: what a library prints there goes to the log. -1 and err on failure. */
+static int records_open(struct error *err)
+{
+    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (out >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+        return out;
+    error_set(err, "cannot write records to standard output: %s", strerror(errno));
+    return -1;
+}
+
 int worker_main(void)
 {
     struct job job;
@@ -65,13 +76,13 @@ int worker_main(void)
     signals_prepare();
     memory_killer_invite();
     char *text = job_read(&err);
-    bool ok = text && job_from_json(text, &job, &err);
+    int out = text && job_from_json(text, &job, &err) ? records_open(&err) : -1;
     memory_free(text);
-    if (!ok) {
+    if (out < 0) {
         fprintf(stderr, "%s\n", err.text);
         return EXIT_USAGE;
     }
     cpu_flush_denormals();
     blas_use_one_thread();
-    return worker_run(&job, STDOUT_FILENO, &stop_wanted);
+    return worker_run(&job, out, &stop_wanted);
 }
