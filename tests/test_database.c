@@ -1,23 +1,5 @@
 /* results.db through its interface, on sweeps made by hand. */
-#include "runner/database.h"
-
-#include <criterion/criterion.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <math.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "core/memory.h"
-#include "runner/query.h"
 #include "runner/schema.h"
-#include "runner/sql.h"
 #include "tests/database_case.h"
 
 /* ---- the file ---- */

@@ -1,23 +1,7 @@
 /* Files that are no results.db, full disks, and files of other versions. */
-#include "runner/database.h"
-
-#include <criterion/criterion.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <math.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "core/memory.h"
-#include "runner/query.h"
 #include "runner/schema.h"
-#include "runner/sql.h"
 #include "tests/database_case.h"
 
 /* ---- what is refused ---- */

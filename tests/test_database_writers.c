@@ -1,33 +1,14 @@
 /* One results.db and several processes: who may write, who waits, and what a killed one loses. */
-#include "runner/database.h"
-
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "core/memory.h"
+#include "runner/clock.h"
 #include "runner/file.h"
 #include "runner/lockfile.h"
-#include "runner/query.h"
-#include "runner/schema.h"
-#include "runner/sql.h"
 #include "tests/database_case.h"
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void nap(double seconds)
 {
