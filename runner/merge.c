@@ -237,7 +237,7 @@ static bool floor_keep(const struct merge *merge, const char *key, double floor,
 
 static bool run_merge(struct merge *merge, sqlite3 *source, const char *key, struct error *err)
 {
-    struct standing target, other;
+    struct standing target = {0}, other = {0};
     bool there = false, found = false;
     if (!standing_read(source, key, &other, &found, err) || !standing_read(merge->target, key, &target, &there, err))
         return false;
