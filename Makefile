@@ -33,18 +33,22 @@ KERNEL_CFLAGS = -fopenmp-simd -ffp-contract=fast -fno-math-errno -fno-trapping-m
 # clang says of loops that a sanitizer keeps it from vectorising them.
 KERNEL_QUIET = $(if $(findstring clang,$(CC)),-Wno-pass-failed)
 LEVELS := $(if $(filter x86_64,$(ARCH)),v2 v3 v4,generic)
+TILE_LEVELS := $(filter v3 v4,$(LEVELS))
 LDFLAGS_ALL := $(SANITIZE) $(LDFLAGS)
 CORE_LIBS := -lopenblas -lutf8proc -lm
 RUNNER_LIBS := -lyaml -lsqlite3 -ljansson -lmd -lgsl $(CORE_LIBS)
 
-CORE := $(filter-out core/kernels.c,$(wildcard core/*.c))
+# Compiled once for each level.
+LEVELLED := core/kernels.c core/tiles.c
+CORE := $(filter-out $(LEVELLED),$(wildcard core/*.c))
 RUNNER := $(filter-out runner/main.c,$(wildcard runner/*.c))
 # Tests of the core in double (gradients) are test_double_*.c; the rest is one Criterion program.
 TESTS_DOUBLE := $(wildcard tests/test_double_*.c)
 TESTS := $(filter-out $(TESTS_DOUBLE),$(wildcard tests/test_*.c))
 
-CORE_O := $(CORE:%.c=$O/%.o) $(LEVELS:%=$O/core/kernels_%.o)
-DOUBLE_O := $(CORE:%.c=$D/%.o) $(LEVELS:%=$D/core/kernels_%.o)
+LEVELLED_O := $(LEVELS:%=core/kernels_%.o) $(TILE_LEVELS:%=core/tiles_%.o)
+CORE_O := $(CORE:%.c=$O/%.o) $(LEVELLED_O:%=$O/%)
+DOUBLE_O := $(CORE:%.c=$D/%.o) $(LEVELLED_O:%=$D/%)
 RUNNER_O := $(RUNNER:%.c=$O/%.o)
 PLOTS := $(sort $(wildcard plots/*.sql plots/*.gp))
 PLOTS_O := $O/plots.o
@@ -105,20 +109,20 @@ $(PLOTS_O): $(PLOTS) Makefile
 	  echo '.byte 0'; echo '.section .note.GNU-stack,"",%progbits'; } > $(@:.o=.s)
 	$Q$(CC) -c -o $@ $(@:.o=.s)
 
-define kernel_rule
-$O/core/kernels_$1.o: core/kernels.c
+define level_rule
+$O/$1_$2.o: $1.c
 	@mkdir -p $$(@D)
 	$$(call say,cc)
-	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DKERNEL_LEVEL=$1 -c -o $$@ $$<
-$D/core/kernels_$1.o: core/kernels.c
+	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $3 -DKERNEL_LEVEL=$2 -c -o $$@ $$<
+$D/$1_$2.o: $1.c
 	@mkdir -p $$(@D)
 	$$(call say,cc)
-	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $2 -DCORE_DOUBLE -DKERNEL_LEVEL=$1 -c -o $$@ $$<
+	$$Q$(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $3 -DCORE_DOUBLE -DKERNEL_LEVEL=$2 -c -o $$@ $$<
 endef
-$(eval $(call kernel_rule,v2,-march=x86-64-v2))
-$(eval $(call kernel_rule,v3,-march=x86-64-v3 -mprefer-vector-width=256))
-$(eval $(call kernel_rule,v4,-march=x86-64-v4 -mprefer-vector-width=512))
-$(eval $(call kernel_rule,generic,))
+LEVEL_v2 := -march=x86-64-v2
+LEVEL_v3 := -march=x86-64-v3 -mprefer-vector-width=256
+LEVEL_v4 := -march=x86-64-v4 -mprefer-vector-width=512
+$(foreach file,$(LEVELLED:.c=),$(foreach level,$(LEVELS),$(eval $(call level_rule,$(file),$(level),$(LEVEL_$(level))))))
 
 $D/%.o: %.c
 	@mkdir -p $(@D)

@@ -42,6 +42,27 @@ static void probabilities_drop(const struct pass *pass, const struct block *bloc
                        (size_t)width);
 }
 
+/* c [M, N] (+)= a b of a block of rows, of which the first has `first` entries before its own. */
+static void block_multiply(const struct model *model, enum gemm_form form, int64_t M, int64_t N, int64_t K,
+                           int64_t first, real alpha, const real *a, int64_t lda, const real *b, int64_t ldb, real beta,
+                           real *c, int64_t ldc)
+{
+    multiply_product(model->multiplier, &(struct product){.form = form,
+                                                          .M = M,
+                                                          .N = N,
+                                                          .K = K,
+                                                          .alpha = alpha,
+                                                          .a = a,
+                                                          .lda = lda,
+                                                          .b = b,
+                                                          .ldb = ldb,
+                                                          .beta = beta,
+                                                          .c = c,
+                                                          .ldc = ldc,
+                                                          .causal = true,
+                                                          .first = first});
+}
+
 /* scores [rows, width] = q k^T / sqrt(D) */
 static void scores_make(const struct pass *pass, const struct head *head, int64_t first, int64_t rows, int64_t width,
                         enum profile_direction direction)
@@ -50,8 +71,8 @@ static void scores_make(const struct pass *pass, const struct head *head, int64_
     const struct model_shape *s = &model->shape;
     int64_t D = s->head_dim, ld = shape_qkv(s);
     profile_at(model->profile, PROFILE_SCORES, direction, product_flops(rows, width, D));
-    multiply(model->multiplier, GEMM_NT, rows, width, D, model->attention_scale, head->q + first * ld, ld, head->k, ld,
-             0, model->scratch.scores, pass->T);
+    block_multiply(model, GEMM_NT, rows, width, D, first, model->attention_scale, head->q + first * ld, ld, head->k, ld,
+                   0, model->scratch.scores, pass->T);
 }
 
 void attention_forward(const struct pass *pass, struct block *block)
@@ -72,8 +93,8 @@ void attention_forward(const struct pass *pass, struct block *block)
                 if (pass_drops(pass))
                     probabilities_drop(pass, block, &head, p, first, rows, width);
                 profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, product_flops(rows, D, width));
-                multiply(model->multiplier, GEMM_NN, rows, D, width, 1, p, T, head.v, ld, 0,
-                         head.mix + first * shape_q(s), shape_q(s));
+                block_multiply(model, GEMM_NN, rows, D, width, first, 1, p, T, head.v, ld, 0,
+                               head.mix + first * shape_q(s), shape_q(s));
             }
         }
 }
@@ -98,17 +119,18 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
     profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * product_flops(width, D, rows));
-    multiply(model->multiplier, GEMM_TN, width, D, rows, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
-    multiply(model->multiplier, GEMM_NT, rows, width, D, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
+    block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
+    block_multiply(model, GEMM_NT, rows, width, D, first, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
     if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
     kernels()->row_dots(scratch->dots, dmix + first * Q, (size_t)Q, head->mix + first * Q, (size_t)Q, (size_t)rows,
                         (size_t)D);
-    kernels()->softmax_backward(dp, p, (size_t)T, scratch->dots, model->attention_scale, (size_t)rows, (size_t)width);
+    kernels()->softmax_backward(dp, p, (size_t)T, scratch->dots, model->attention_scale, (size_t)rows,
+                                (size_t)first + 1, (size_t)width);
     profile_at(model->profile, PROFILE_SCORES, PROFILE_BACKWARD, 2 * product_flops(rows, D, width));
-    multiply(model->multiplier, GEMM_NN, rows, D, width, 1, dp, T, head->k, ld, 0, dq + first * ld, ld);
-    multiply(model->multiplier, GEMM_TN, width, D, rows, 1, dp, T, head->q + first * ld, ld, 1, dk, ld);
+    block_multiply(model, GEMM_NN, rows, D, width, first, 1, dp, T, head->k, ld, 0, dq + first * ld, ld);
+    block_multiply(model, GEMM_TN, width, D, rows, first, 1, dp, T, head->q + first * ld, ld, 1, dk, ld);
 }
 
 void attention_backward(const struct pass *pass, struct block *block)
@@ -155,12 +177,12 @@ void attention_continue(const struct pass *pass, int64_t index)
         const real *k = rows + h / (s->n_heads / s->kv_heads) * D, *v = k + KV;
         for (int64_t first = 0; first < pass->N; first += ATTENTION_ROWS) {
             int64_t count = rows_of_block(first, pass->N), before = pass->first_position + first;
-            multiply(model->multiplier, GEMM_NT, count, before + count, D, model->attention_scale,
-                     block->qkv + first * ld + h * D, ld, k, 2 * KV, 0, p, T);
+            block_multiply(model, GEMM_NT, count, before + count, D, before, model->attention_scale,
+                           block->qkv + first * ld + h * D, ld, k, 2 * KV, 0, p, T);
             kernels()->softmax_causal(p, (size_t)T, block->lse, (size_t)count, (size_t)before + 1,
                                       (size_t)(before + count));
-            multiply(model->multiplier, GEMM_NN, count, D, before + count, 1, p, T, v, 2 * KV, 0,
-                     block->mix + first * Q + h * D, Q);
+            block_multiply(model, GEMM_NN, count, D, before + count, before, 1, p, T, v, 2 * KV, 0,
+                           block->mix + first * Q + h * D, Q);
         }
     }
 }

@@ -10,9 +10,18 @@
 static void linear_forward(const struct model *model, real *out, const real *in, const real *weight, const real *bias,
                            int64_t N, int64_t outputs, int64_t inputs)
 {
-    multiply(model->multiplier, GEMM_NT, N, outputs, inputs, 1, in, inputs, weight, inputs, 0, out, outputs);
-    if (bias)
-        kernels()->bias_add(out, bias, (size_t)N, (size_t)outputs);
+    multiply_product(model->multiplier, &(struct product){.form = GEMM_NT,
+                                                          .M = N,
+                                                          .N = outputs,
+                                                          .K = inputs,
+                                                          .alpha = 1,
+                                                          .a = in,
+                                                          .lda = inputs,
+                                                          .b = weight,
+                                                          .ldb = inputs,
+                                                          .c = out,
+                                                          .ldc = outputs,
+                                                          .bias = bias});
 }
 
 /* din [N, inputs] = dout weight; dweight += dout^T in; dbias += column sums */

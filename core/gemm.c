@@ -1,44 +1,20 @@
-/* Matrix products through the faster of two libraries: a rule fixed by processor level and shape, not by a clock, so
- * that bits do not depend on noise. */
+/* Who makes a product. */
 #include "core/gemm.h"
 
 #include <cblas.h>
-#include <string.h>
 
-#include "core/cpu.h"
-#include "core/onednn.h"
+#include "core/kernels.h"
 
 #ifdef CORE_DOUBLE
-
 #define blas_gemm cblas_dgemm
 #define blas_gemv cblas_dgemv
-
-const char *gemm_second_library(void)
-{
-    return NULL;
-}
-
 #else
-
 #define blas_gemm cblas_sgemm
 #define blas_gemv cblas_sgemv
-
-const char *gemm_second_library(void)
-{
-    return strcmp(cpu_level(), "v4") == 0 && onednn_load(NULL) ? onednn_version() : NULL;
-}
-
-/* Measured on AVX-512 (SPEED.md): oneDNN is 5 to 25 % faster but for small products and gradients of tall weights; with
- * AVX2 it is not. */
-static bool onednn_is_faster(enum gemm_form form, int64_t M, int64_t N, int64_t K)
-{
-    enum { SMALL_NT = 1 << 15, SMALL = 1 << 18, TALL = 1024 };
-    int64_t size = M * N * K;
-    bool faster = form == GEMM_NT ? size >= SMALL_NT : size > SMALL && (form == GEMM_NN || M < TALL);
-    return faster && gemm_second_library();
-}
-
 #endif
+
+/* Copying b pays only when some rows of a meet it. */
+enum { FEW_ROWS = 4 };
 
 void gemm_openblas(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda,
                    const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
@@ -49,18 +25,41 @@ void gemm_openblas(enum gemm_form form, int64_t M, int64_t N, int64_t K, real al
               (blasint)ldb, beta, c, (blasint)ldc);
 }
 
+void gemm_product(const struct product *p)
+{
+    if (kernels()->product && p->M >= FEW_ROWS) {
+        kernels()->product(p);
+        return;
+    }
+    if (p->M == 1 && p->form == GEMM_NT) /* one row: a third of the time */
+        blas_gemv(CblasRowMajor, CblasNoTrans, (blasint)p->N, (blasint)p->K, p->alpha, p->b, (blasint)p->ldb, p->a, 1,
+                  p->beta, p->c, 1);
+    else
+        gemm_openblas(p->form, p->M, p->N, p->K, p->alpha, p->a, p->lda, p->b, p->ldb, p->beta, p->c, p->ldc);
+    for (int64_t i = 0; p->bias && i < p->M; i++)
+        kernels()->add(p->c + i * p->ldc, p->c + i * p->ldc, p->bias, (size_t)p->N);
+}
+
 void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda, const real *b,
           int64_t ldb, real beta, real *c, int64_t ldc)
 {
-    if (M == 1 && form == GEMM_NT) { /* one row: a third of the time */
-        blas_gemv(CblasRowMajor, CblasNoTrans, (blasint)N, (blasint)K, alpha, b, (blasint)ldb, a, 1, beta, c, 1);
-        return;
-    }
-#ifndef CORE_DOUBLE
-    if (onednn_is_faster(form, M, N, K)) {
-        onednn_sgemm(form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc);
-        return;
-    }
-#endif
-    gemm_openblas(form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc);
+    gemm_product(&(struct product){.form = form,
+                                   .M = M,
+                                   .N = N,
+                                   .K = K,
+                                   .alpha = alpha,
+                                   .a = a,
+                                   .lda = lda,
+                                   .b = b,
+                                   .ldb = ldb,
+                                   .beta = beta,
+                                   .c = c,
+                                   .ldc = ldc});
+}
+
+size_t gemm_memory(int64_t largest)
+{
+    if (!kernels()->product)
+        return 0;
+    return (size_t)(largest < PRODUCT_PANELS ? largest : PRODUCT_PANELS) * sizeof(real);
 }

@@ -248,14 +248,6 @@ static void add(real *out, const real *a, const real *b, size_t n)
     SIMD for (size_t i = 0; i < n; i++) out[i] = a[i] + b[i];
 }
 
-static void bias_add(real *x, const real *bias, size_t N, size_t F)
-{
-    for (size_t n = 0; n < N; n++) {
-        real *row = x + n * F;
-        SIMD for (size_t i = 0; i < F; i++) row[i] += bias[i];
-    }
-}
-
 static void bias_gradient(real *dbias, const real *dout, size_t N, size_t F)
 {
     for (size_t n = 0; n < N; n++) {
@@ -330,12 +322,16 @@ static void softmax_again(real *scores, size_t ld, const real *lse, size_t R, si
     }
 }
 
-static void softmax_backward(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t width)
+static void softmax_backward(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t first,
+                             size_t width)
 {
     for (size_t r = 0; r < R; r++) {
         real *d = dp + r * ld, centre = dot[r];
         const real *q = p + r * ld;
-        SIMD for (size_t i = 0; i < width; i++) d[i] = q[i] * (d[i] - centre) * scale;
+        size_t n = first + r;
+        SIMD for (size_t i = 0; i < n; i++) d[i] = q[i] * (d[i] - centre) * scale;
+        for (size_t i = n; i < width; i++)
+            d[i] = 0;
     }
 }
 
@@ -535,15 +531,22 @@ static void adamw(const struct adamw *adamw, real *parameter, real *first, real 
     }
 }
 
+#ifdef __AVX2__
+extern void PASTE(tiles_, KERNEL_LEVEL)(const struct product *product);
+#define PRODUCT PASTE(tiles_, KERNEL_LEVEL)
+#else
+#define PRODUCT NULL
+#endif
+
 extern const struct kernels PASTE(kernels_, KERNEL_LEVEL);
 const struct kernels PASTE(kernels_, KERNEL_LEVEL) = {
     .level = TEXT(KERNEL_LEVEL),
+    .product = PRODUCT,
     .norm = {{layernorm_forward, layernorm_backward}, {rmsnorm_forward, rmsnorm_backward}},
     .activation = {{gelu_forward, gelu_backward},
                    {gelu_tanh_forward, gelu_tanh_backward},
                    {swiglu_forward, swiglu_backward}},
     .add = add,
-    .bias_add = bias_add,
     .bias_gradient = bias_gradient,
     .softmax_causal = softmax_causal,
     .softmax_again = softmax_again,

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/product.h"
 #include "core/random.h"
 #include "core/real.h"
 
@@ -37,11 +38,11 @@ struct adamw {
 
 struct kernels {
     const char *level;
-    struct norm_kernel norm[2];             /* by NORM_* */
-    struct activation_kernel activation[3]; /* by FEED_FORWARD_* */
+    void (*product)(const struct product *product); /* NULL: BLAS is as good */
+    struct norm_kernel norm[2];                     /* by NORM_* */
+    struct activation_kernel activation[3];         /* by FEED_FORWARD_* */
 
-    void (*add)(real *out, const real *a, const real *b, size_t n); /* out = a + b; out may be a or b */
-    void (*bias_add)(real *x, const real *bias, size_t N, size_t F);
+    void (*add)(real *out, const real *a, const real *b, size_t n);           /* out = a + b; out may be a or b */
     void (*bias_gradient)(real *dbias, const real *dout, size_t N, size_t F); /* += column sums */
 
     /* Rows of scores: row r keeps its first `first + r` entries, the rest up to width become 0.
@@ -49,7 +50,8 @@ struct kernels {
     void (*softmax_causal)(real *scores, size_t ld, real *lse, size_t R, size_t first, size_t width);
     void (*softmax_again)(real *scores, size_t ld, const real *lse, size_t R, size_t first, size_t width);
     /* dp = p * (dp - dot[r]) * scale */
-    void (*softmax_backward)(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t width);
+    void (*softmax_backward)(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t first,
+                             size_t width);
     /* dot[r] = sum over D of a * b, row distances lda, ldb */
     void (*row_dots)(real *dot, const real *a, size_t lda, const real *b, size_t ldb, size_t R, size_t D);
 

@@ -85,7 +85,8 @@ void multiplier_free(struct multiplier *multiplier)
 
 size_t multiplier_memory(int precision, int64_t largest)
 {
-    return precision == PRECISION_FP32 ? 0 : 2 * operand_size(precision, bf16_in_hardware(), largest);
+    size_t operands = precision == PRECISION_FP32 ? 0 : 2 * operand_size(precision, bf16_in_hardware(), largest);
+    return operands + gemm_memory(largest);
 }
 
 /* ---- operands ---- */
@@ -139,58 +140,78 @@ static void reals_make(real *out, const struct operand *o)
     }
 }
 
-/* Both operands of c [M, N] with `parts` parts each. */
-static void operands_of(struct operand operands[2], const struct layout *layout, enum gemm_form form, int64_t M,
-                        int64_t N, int64_t K, const real *a, int64_t lda, const real *b, int64_t ldb)
+/* Both operands, with the parts of the layout. */
+static void operands_of(struct operand operands[2], const struct layout *layout, const struct product *p)
 {
-    bool a_transposed = form == GEMM_TN, b_transposed = form == GEMM_NT;
-    operands[0] =
-        (struct operand){a, a_transposed ? K : M, a_transposed ? M : K, lda, !a_transposed, layout->a, layout->parts};
-    operands[1] =
-        (struct operand){b, b_transposed ? N : K, b_transposed ? K : N, ldb, b_transposed, layout->b, layout->parts};
+    bool a_transposed = p->form == GEMM_TN, b_transposed = p->form == GEMM_NT;
+    operands[0] = (struct operand){
+        p->a, a_transposed ? p->K : p->M, a_transposed ? p->M : p->K, p->lda, !a_transposed, layout->a, layout->parts};
+    operands[1] = (struct operand){
+        p->b, b_transposed ? p->N : p->K, b_transposed ? p->K : p->N, p->ldb, b_transposed, layout->b, layout->parts};
 }
 
-static void rooms_reserve(struct multiplier *multiplier, bool hardware, int64_t left, int64_t right)
+/* The layout, and its operands with room for them. */
+static const struct layout *operands_prepare(struct multiplier *multiplier, bool hardware, struct operand operands[2],
+                                             const struct product *p)
 {
-    room_reserve(&multiplier->a, operand_size(multiplier->precision, hardware, left));
-    room_reserve(&multiplier->b, operand_size(multiplier->precision, hardware, right));
+    const struct layout *layout = layout_of(multiplier->precision, hardware);
+    operands_of(operands, layout, p);
+    room_reserve(&multiplier->a, operand_size(multiplier->precision, hardware, p->M * p->K));
+    room_reserve(&multiplier->b, operand_size(multiplier->precision, hardware, p->N * p->K));
+    return layout;
 }
 
-static bool hardware_multiply(struct multiplier *multiplier, enum gemm_form form, int64_t M, int64_t N, int64_t K,
-                              real alpha, const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,
-                              int64_t ldc)
+static bool hardware_multiply(struct multiplier *multiplier, const struct product *p)
 {
-    const struct layout *layout = layout_of(multiplier->precision, true);
     struct operand operands[2];
-    operands_of(operands, layout, form, M, N, K, a, lda, b, ldb);
-    rooms_reserve(multiplier, true, M * K, N * K);
+    const struct layout *layout = operands_prepare(multiplier, true, operands, p);
     words_make(multiplier->a.base, &operands[0]);
     words_make(multiplier->b.base, &operands[1]);
-    return onednn_multiply(multiplier->hardware, form, M, N, layout->parts * K, (float)alpha, multiplier->a.base,
-                           multiplier->b.base, (float)beta, (float *)(void *)c, ldc);
+    bool made = onednn_multiply(multiplier->hardware, p->form, p->M, p->N, layout->parts * p->K, (float)p->alpha,
+                                multiplier->a.base, multiplier->b.base, (float)p->beta, (float *)(void *)p->c, p->ldc);
+    for (int64_t i = 0; made && p->bias && i < p->M; i++)
+        kernels()->add(p->c + i * p->ldc, p->c + i * p->ldc, p->bias, (size_t)p->N);
+    return made;
 }
 
-static void software_multiply(struct multiplier *multiplier, enum gemm_form form, int64_t M, int64_t N, int64_t K,
-                              real alpha, const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,
-                              int64_t ldc)
+static void software_multiply(struct multiplier *multiplier, const struct product *p)
 {
-    const struct layout *layout = layout_of(multiplier->precision, false);
     struct operand operands[2];
-    operands_of(operands, layout, form, M, N, K, a, lda, b, ldb);
-    rooms_reserve(multiplier, false, M * K, N * K);
+    const struct layout *layout = operands_prepare(multiplier, false, operands, p);
     reals_make(multiplier->a.base, &operands[0]);
     reals_make(multiplier->b.base, &operands[1]);
-    int64_t depth = layout->parts * K;
-    gemm(form, M, N, depth, alpha, multiplier->a.base, form == GEMM_TN ? M : depth, multiplier->b.base,
-         form == GEMM_NT ? depth : N, beta, c, ldc);
+    struct product ready = *p;
+    ready.K = layout->parts * p->K;
+    ready.a = multiplier->a.base;
+    ready.lda = p->form == GEMM_TN ? p->M : ready.K;
+    ready.b = multiplier->b.base;
+    ready.ldb = p->form == GEMM_NT ? ready.K : p->N;
+    /* Parts of a triangle side by side are none, but zeros are there to multiply. */
+    ready.causal = p->causal && (p->form == GEMM_NT || layout->parts == 1);
+    gemm_product(&ready);
+}
+
+void multiply_product(struct multiplier *multiplier, const struct product *product)
+{
+    if (multiplier->precision == PRECISION_FP32)
+        gemm_product(product);
+    else if (!multiplier->hardware || product->M < HARDWARE_ROWS || !hardware_multiply(multiplier, product))
+        software_multiply(multiplier, product);
 }
 
 void multiply(struct multiplier *multiplier, enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha,
               const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
 {
-    if (multiplier->precision == PRECISION_FP32)
-        gemm(form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc);
-    else if (!multiplier->hardware || M < HARDWARE_ROWS ||
-             !hardware_multiply(multiplier, form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc))
-        software_multiply(multiplier, form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc);
+    multiply_product(multiplier, &(struct product){.form = form,
+                                                   .M = M,
+                                                   .N = N,
+                                                   .K = K,
+                                                   .alpha = alpha,
+                                                   .a = a,
+                                                   .lda = lda,
+                                                   .b = b,
+                                                   .ldb = ldb,
+                                                   .beta = beta,
+                                                   .c = c,
+                                                   .ldc = ldc});
 }

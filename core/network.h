@@ -17,7 +17,7 @@
 #include "core/profile.h"
 #include "core/workspace.h"
 
-enum { ATTENTION_ROWS = 128, HEAD_ROWS = 256 }; /* rows of one block of scores, of logits */
+enum { ATTENTION_ROWS = 128, HEAD_ROWS = 512 }; /* rows of one block of scores, of logits */
 
 struct norm_weights {
     real *weight, *bias; /* [C]; bias NULL for rmsnorm */

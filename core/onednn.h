@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
-#include "core/gemm_form.h"
+#include "core/product.h"
 
 /* False when the library is not there, or the program was built without its headers; err, unless NULL, says which. The
  * first call decides for all. */

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "core/cpu.h"
-#include "core/gemm.h"
 #include "core/memory.h"
+#include "core/onednn.h"
 #include "runner/precision.h"
 
 double bench_share_believe(double value)
@@ -63,8 +63,8 @@ json_t *bench_shares_json(const struct bench_share *shares)
 void bench_machine_print(FILE *out)
 {
     fprintf(out, "%s, kernels %s, OpenBLAS %s", cpu_model_name(), cpu_level(), blas_core_name());
-    if (gemm_second_library())
-        fprintf(out, " and oneDNN %s", gemm_second_library());
+    if (onednn_load(NULL))
+        fprintf(out, " and oneDNN %s", onednn_version());
 }
 
 void bench_shares_print(const struct bench_share *shares, FILE *out)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/cpu.h"
-#include "core/gemm.h"
 #include "core/memory.h"
+#include "core/onednn.h"
 #include "runner/bench_profile.h"
 #include "runner/bench_rows.h"
 #include "runner/bench_share.h"
@@ -31,7 +31,7 @@ static json_t *machine_json(const struct bench_share *shares)
     json_put(root, "cpu", json_from_text(cpu_model_name()));
     json_put(root, "kernels", json_from_text(cpu_level()));
     json_put(root, "blas", json_from_text(blas_core_name()));
-    json_put(root, "onednn", json_from_text(gemm_second_library()));
+    json_put(root, "onednn", json_from_text(onednn_load(NULL) ? onednn_version() : NULL));
     json_put(root, "cases", bench_shares_json(shares));
     return root;
 }

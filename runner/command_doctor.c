@@ -15,7 +15,6 @@
 
 #include "core/bf16.h"
 #include "core/cpu.h"
-#include "core/gemm.h"
 #include "core/memory.h"
 #include "core/onednn.h"
 #include "runner/command.h"
@@ -86,20 +85,19 @@ static void blas_check(struct report *report)
         finding(report, "blas", STATE_OK, "%s; kernels %s, one thread a run", blas_config(), blas_core_name());
 }
 
-/* Only processors with AVX-512 gain by it. */
+/* Only bf16 on AMX needs it. */
 static void onednn_check(struct report *report)
 {
     struct error err;
-    const char *version = gemm_second_library();
-    json_put(report->root, "onednn", version ? json_from_text(version) : json_null());
-    json_put(report->root, "bf16", json_from_text(bf16_in_hardware() ? "hardware" : "software"));
-    if (strcmp(cpu_level(), "v4") != 0)
-        finding(report, "oneDNN", STATE_OK, "not used with kernels %s: OpenBLAS makes all products", cpu_level());
-    else if (version)
-        finding(report, "oneDNN", STATE_OK, "%s, for the products it makes faster; bf16 products in %s", version,
-                bf16_in_hardware() ? "hardware" : "software");
-    else if (!onednn_load(&err))
-        finding(report, "oneDNN", STATE_NOTE, "%s; OpenBLAS makes all products, some slower", err.text);
+    bool hardware = bf16_in_hardware(), loaded = onednn_load(&err);
+    json_put(report->root, "onednn", loaded ? json_from_text(onednn_version()) : json_null());
+    json_put(report->root, "bf16", json_from_text(hardware ? "hardware" : "software"));
+    if (hardware)
+        finding(report, "oneDNN", STATE_OK, "%s, makes the bf16 products", onednn_version());
+    else if (loaded || strcmp(cpu_level(), "v4") != 0)
+        finding(report, "oneDNN", STATE_OK, "not used: bf16 products in software on this processor");
+    else
+        finding(report, "oneDNN", STATE_NOTE, "%s; bf16 products in software", err.text);
 }
 
 /* Odd sizes reach the edges of the kernels' tiles, single rows and columns their special cases. */

@@ -1,7 +1,6 @@
 /* What a worker's memory is made of. */
 #include "runner/footprint.h"
 
-#include "core/gemm.h"
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "core/trainer.h"
@@ -9,9 +8,6 @@
 /* A worker that has only begun was measured at this: the program and its libraries with the pages that OpenBLAS and the
  * tokenizer write. */
 enum { BASE_BYTES = 8 << 20 };
-
-/* And that much more once oneDNN has compiled products. */
-enum { SECOND_LIBRARY_BYTES = 11 << 20 };
 
 /* Training reads the numbers of tokens alone, evaluation their sizes too. */
 static size_t corpus_bytes(const struct dataset *dataset)
@@ -35,7 +31,7 @@ void footprint_predict(const struct config *config, int64_t vocab_size, const st
         .activations = trainer_memory(config, vocab_size) - 4 * parameters,
         .corpus = dataset ? corpus_bytes(dataset) : 0,
         .curve = (size_t)config->training.steps * sizeof(struct step_record),
-        .base = BASE_BYTES + (gemm_second_library() ? SECOND_LIBRARY_BYTES : 0),
+        .base = BASE_BYTES,
     };
     footprint->total = footprint->parameters + footprint->gradients + footprint->moments + footprint->activations +
                        footprint->corpus + footprint->curve + footprint->base;

@@ -12,12 +12,13 @@
 #include "core/tensor.h"
 #include "runner/clock.h"
 
-struct product {
+/* A product of a model, three times in a step: forward and two backward. */
+struct item {
     int64_t outputs, inputs, count;
 };
 
 struct products {
-    struct product *items;
+    struct item *items;
     size_t count;
     int64_t rows;
     real *input, *output, *weight, *input_gradient, *weight_gradient;
@@ -38,7 +39,7 @@ static void product_add(struct products *products, int64_t outputs, int64_t inpu
             products->items[i].count += times;
             return;
         }
-    products->items[products->count++] = (struct product){outputs, inputs, times};
+    products->items[products->count++] = (struct item){outputs, inputs, times};
 }
 
 /* Rows of the table that multiply the same input as the row before them. */
@@ -79,7 +80,7 @@ struct products *products_create(const struct model_config *model, int64_t vocab
     tensor_table_free(table);
     int64_t inputs = 0, outputs = 0, weight = 0;
     for (size_t i = 0; i < products->count; i++) {
-        const struct product *item = &products->items[i];
+        const struct item *item = &products->items[i];
         inputs = item->inputs > inputs ? item->inputs : inputs;
         outputs = item->outputs > outputs ? item->outputs : outputs;
         weight = item->outputs * item->inputs > weight ? item->outputs * item->inputs : weight;
@@ -109,7 +110,7 @@ double products_flops(const struct products *products)
 {
     double flops = 0;
     for (size_t i = 0; i < products->count; i++) {
-        const struct product *item = &products->items[i];
+        const struct item *item = &products->items[i];
         flops += 3 * 2.0 * (double)products->rows * (double)item->outputs * (double)item->inputs * (double)item->count;
     }
     return flops;
@@ -131,9 +132,18 @@ double products_time(struct products *products)
     return seconds_now() - start;
 }
 
-/* One of the three products of an item by either library; its seconds. */
-static double product_time(const struct products *products, const struct product *item, enum gemm_form form,
-                           bool onednn)
+enum maker { MAKER_OURS, MAKER_OPENBLAS, MAKER_ONEDNN, MAKERS };
+
+/* oneDNN takes all that the processor has: no ceiling for lesser kernels (RUNNER_CPU). */
+static bool maker_comes(enum maker maker)
+{
+    return maker != MAKER_ONEDNN ||
+           (sizeof(real) == sizeof(float) && strcmp(cpu_level(), cpu_best_level()) == 0 && onednn_load(NULL));
+}
+
+/* One of the three products of an item; its seconds. */
+static double product_time(const struct products *products, const struct item *item, enum gemm_form form,
+                           enum maker maker)
 {
     int64_t rows = products->rows, out = item->outputs, in = item->inputs;
     const real *a = form == GEMM_NT ? products->input : products->output;
@@ -144,32 +154,32 @@ static double product_time(const struct products *products, const struct product
     int64_t M = form == GEMM_TN ? out : rows, N = form == GEMM_NT ? out : in;
     int64_t K = form == GEMM_NT ? in : form == GEMM_NN ? out : rows, lda = form == GEMM_NT ? in : out;
     double start = seconds_now();
-#ifndef CORE_DOUBLE
-    if (onednn)
-        onednn_sgemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
-    else
-#endif
+    if (maker == MAKER_OURS)
+        gemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
+    else if (maker == MAKER_OPENBLAS)
         gemm_openblas(form, M, N, K, 1, a, lda, b, in, 0, c, N);
-    (void)onednn;
+#ifndef CORE_DOUBLE
+    else
+        onednn_sgemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
+#endif
     return seconds_now() - start;
 }
 
 double products_best_time(struct products *products)
 {
-    double best = 0;
-    /* oneDNN takes all that the processor has: no ceiling for lesser kernels (RUNNER_CPU). */
-    if (strcmp(cpu_level(), cpu_best_level()) != 0 || !onednn_load(NULL))
-        return products_time(products);
+    double total = 0;
     for (size_t i = 0; i < products->count; i++)
         for (enum gemm_form form = GEMM_NN; form <= GEMM_TN; form++) {
-            double openblas = 0, onednn = 0;
-            for (int64_t k = 0; k < products->items[i].count; k++) {
-                openblas += product_time(products, &products->items[i], form, false);
-                onednn += product_time(products, &products->items[i], form, true);
+            double best = INFINITY;
+            for (enum maker maker = 0; maker < MAKERS; maker++) {
+                double time = 0;
+                for (int64_t k = 0; maker_comes(maker) && k < products->items[i].count; k++)
+                    time += product_time(products, &products->items[i], form, maker);
+                best = maker_comes(maker) && time < best ? time : best;
             }
-            best += openblas < onednn ? openblas : onednn;
+            total += best;
         }
-    return best;
+    return total;
 }
 
 /* Element (i, k) of a matrix of `columns` columns, or of its transpose as stored with `rows` columns. */

@@ -11,8 +11,8 @@
 
 #include "core/bf16.h"
 #include "core/cpu.h"
-#include "core/gemm.h"
 #include "core/memory.h"
+#include "core/onednn.h"
 #include "core/trainer.h"
 #include "runner/checkpoint.h"
 #include "runner/clock.h"
@@ -70,10 +70,10 @@ static void environment_describe(struct run_environment *environment, int precis
     const char *version_end = strchr(config, ' ') ? strchr(strchr(config, ' ') + 1, ' ') : NULL;
     snprintf(environment->blas, sizeof environment->blas, "%.31s %.*s", blas_core_name(),
              version_end ? (int)(version_end - config) : 30, config);
-    if (gemm_second_library()) {
+    if (precision != PRECISION_FP32 && bf16_in_hardware()) {
         size_t used = strlen(environment->blas);
-        snprintf(environment->blas + used, sizeof environment->blas - used, " + oneDNN %s%s", gemm_second_library(),
-                 precision != PRECISION_FP32 && bf16_in_hardware() ? ", bf16 in hardware" : "");
+        snprintf(environment->blas + used, sizeof environment->blas - used, " + oneDNN %s, bf16 in hardware",
+                 onednn_version());
     }
     snprintf(environment->precision, sizeof environment->precision, "%s", precision_name(precision));
     snprintf(environment->git_commit, sizeof environment->git_commit, "%s", version_commit());

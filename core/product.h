@@ -1,0 +1,38 @@
+/* What is asked of a matrix product: row-major operands, ld = distance between rows as stored.
+ *
+ *   c = alpha * a * b + beta * c + bias, with beta 0 what c held is not read */
+#ifndef CORE_PRODUCT_H
+#define CORE_PRODUCT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/real.h"
+
+/* Which operand is stored transposed.
+ *   GEMM_NN: C [M, N] = A [M, K] B [K, N]      inputs from outputs (backward)
+ *   GEMM_NT: C [M, N] = A [M, K] B [N, K]^T    a linear layer
+ *   GEMM_TN: C [M, N] = A [K, M]^T B [K, N]    gradient of a weight */
+enum gemm_form { GEMM_NN, GEMM_NT, GEMM_TN };
+
+enum { PRODUCT_PANELS = 1 << 18 }; /* elements of b that are copied at a time */
+
+struct product {
+    enum gemm_form form;
+    int64_t M, N, K;
+    real alpha;
+    const real *a;
+    int64_t lda;
+    const real *b;
+    int64_t ldb;
+    real beta;
+    real *c;
+    int64_t ldc;
+    const real *bias; /* [N], the same for every row; NULL: none */
+    /* Rows of attention: row r of the triangle has `first + r + 1` entries, what is behind them need not be made (NT:
+     * C) and is 0 (A as stored, NN and TN). */
+    bool causal;
+    int64_t first;
+};
+
+#endif

@@ -1,0 +1,262 @@
+/* Matrix products by tiles of C that stay in registers, compiled for each level that has vectors wide enough (the
+ * others leave products to BLAS).
+ *
+ *          b, in panels of COLUMNS columns, copied so that a tile reads it in one go
+ *          +--------+--------+---
+ *          |        |        |            A tile of ROWS x COLUMNS sums is made by one pass along K: a number of `a`
+ *          +--------+--------+---         times a row of a panel, added to the row's sums. Blocks of BLOCK rows of `a`
+ *   a      |  tile  |        |            meet one panel after the other, so that both are read from nearby caches
+ *          +--------+--------+---         (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
+ *                                         2008).
+ *
+ * The order in which an element is summed depends on K and the form alone, not on M, N or where operands lie. */
+#include <string.h>
+
+#include "core/kernels.h"
+
+#define PASTE2(a, b) a##b
+#define PASTE(a, b) PASTE2(a, b)
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+#ifdef __AVX512F__
+#define VECTOR_BYTES 64
+#define ROWS 12
+#define EACH_ROWS(X, v)                                                                                                \
+    X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v) X(7, v) X(8, v) X(9, v) X(10, v) X(11, v) X(12, v)
+#else
+#define VECTOR_BYTES 32
+#define ROWS 6
+#define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
+#endif
+
+enum {
+    VECTORS = 2,
+    LANES = VECTOR_BYTES / sizeof(real),
+    COLUMNS = VECTORS * LANES,
+    BLOCK = 96,           /* rows: a multiple of ROWS */
+    DEPTH = 1024,         /* largest part of K that is summed in registers: a panel stays in the second cache */
+    DEPTH_OF_COPIES = 256 /* the same where `a` is copied */
+};
+
+typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef real vector_anywhere __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real))));
+typedef real quad __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
+
+static real panels[PRODUCT_PANELS] __attribute__((aligned(64)));
+static real copies[BLOCK * DEPTH_OF_COPIES] __attribute__((aligned(64)));
+
+/* ---- one tile ---- */
+
+/* c [rows, vectors * LANES] of one panel. Row i, column k of `a` is at a[i * down + k * along]. */
+INLINE void tile_make(int rows, int vectors, int64_t K, const real *a, int64_t down, int64_t along, const real *panel,
+                      const struct product *p, real beta, const real *bias, real *c, int64_t ldc)
+{
+    vector sums[ROWS][VECTORS], add[VECTORS];
+    const real *soon = c;
+    UNROLL for (int i = 0; i < rows; i++, soon += ldc) UNROLL for (int j = 0; j < vectors; j++)
+    {
+        __builtin_prefetch(soon + j * LANES, 1);
+        sums[i][j] = (vector){0};
+    }
+    for (int64_t k = 0; k < K; k++) {
+        vector row[VECTORS];
+        UNROLL for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(panel + j * LANES);
+        UNROLL for (int i = 0; i < rows; i++)
+        {
+            /* Three rows to an address, or addresses take more registers than there are. Less 0: a vector of it. */
+            const real *third = a + i / 3 * 3 * down;
+            vector factor = third[i % 3 * down] - (vector){0};
+            UNROLL for (int j = 0; j < vectors; j++) sums[i][j] += factor * row[j];
+        }
+        a += along;
+        panel += COLUMNS;
+    }
+    /* Addresses in c are worked out here, not kept through the loop in registers that sums need. */
+    __asm__("" : "+r"(c), "+r"(ldc));
+    UNROLL for (int j = 0; j < vectors; j++) add[j] = bias ? *(const vector_anywhere *)(bias + j * LANES) : (vector){0};
+    UNROLL for (int i = 0; i < rows; i++, c += ldc) UNROLL for (int j = 0; j < vectors; j++)
+    {
+        vector_anywhere *out = (vector_anywhere *)(c + j * LANES);
+        vector sum = sums[i][j] * p->alpha + add[j];
+        *out = beta == 0 ? sum : sum + beta * *out;
+    }
+}
+
+/* step: distance of rows of `a` in tiles along rows, of its columns in tiles down columns. */
+typedef void tile(int64_t K, const real *a, int64_t step, const real *panel, const struct product *p, real beta,
+                  const real *bias, real *c, int64_t ldc);
+
+#define TILE(rows, vectors)                                                                                            \
+    static void along_##rows##_##vectors(int64_t K, const real *a, int64_t step, const real *panel,                    \
+                                         const struct product *p, real beta, const real *bias, real *c, int64_t ldc)   \
+    {                                                                                                                  \
+        tile_make(rows, vectors, K, a, step, 1, panel, p, beta, bias, c, ldc);                                         \
+    }                                                                                                                  \
+    static void down_##rows##_##vectors(int64_t K, const real *a, int64_t step, const real *panel,                     \
+                                        const struct product *p, real beta, const real *bias, real *c, int64_t ldc)    \
+    {                                                                                                                  \
+        tile_make(rows, vectors, K, a, 1, step, panel, p, beta, bias, c, ldc);                                         \
+    }
+EACH_ROWS(TILE, 1)
+EACH_ROWS(TILE, 2)
+
+#define ALONG(rows, vectors) along_##rows##_##vectors,
+#define DOWN(rows, vectors) down_##rows##_##vectors,
+static tile *const tiles_along[VECTORS][ROWS] = {{EACH_ROWS(ALONG, 1)}, {EACH_ROWS(ALONG, 2)}};
+static tile *const tiles_down[VECTORS][ROWS] = {{EACH_ROWS(DOWN, 1)}, {EACH_ROWS(DOWN, 2)}};
+
+/* ---- copies of operands ---- */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* out[k * COLUMNS + j] = in[j * ld + k] for `columns` rows j of `in`. */
+static void panel_transpose(real *out, const real *in, int64_t ld, int64_t columns, int64_t K)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        const real *from = in + j * ld;
+        real *to = out + j;
+        int64_t k = 0;
+        if (j % 4 == 0 && j + 4 <= columns) { /* four by four */
+            for (; k + 4 <= K; k += 4) {
+                quad a = *(const quad *)(from + k), b = *(const quad *)(from + ld + k);
+                quad c = *(const quad *)(from + 2 * ld + k), d = *(const quad *)(from + 3 * ld + k);
+                quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+                quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+                *(quad *)(to + k * COLUMNS) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+                *(quad *)(to + (k + 1) * COLUMNS) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+                *(quad *)(to + (k + 2) * COLUMNS) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+                *(quad *)(to + (k + 3) * COLUMNS) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+            }
+            for (; k < K; k++)
+                for (int64_t i = 0; i < 4; i++)
+                    to[k * COLUMNS + i] = from[i * ld + k];
+            j += 3;
+            continue;
+        }
+        for (; k < K; k++)
+            to[k * COLUMNS] = from[k];
+    }
+}
+
+/* Columns [first, first + width) and rows [k, k + K) of b, as panels. */
+static void panels_fill(const struct product *p, int64_t first, int64_t width, int64_t k, int64_t K)
+{
+    int64_t whole = width / COLUMNS * COLUMNS, rest = width - whole;
+    if (rest)
+        memset(panels + whole * K, 0, (size_t)(K * COLUMNS) * sizeof(real));
+    if (p->form == GEMM_NT) {
+        for (int64_t j = 0; j < width; j += COLUMNS)
+            panel_transpose(panels + j * K, p->b + (first + j) * p->ldb + k, p->ldb, smaller(width - j, COLUMNS), K);
+        return;
+    }
+    for (int64_t i = 0; i < K; i++) {
+        const real *row = p->b + (k + i) * p->ldb + first;
+        for (int64_t j = 0; j < whole; j += COLUMNS)
+            memcpy(panels + j * K + i * COLUMNS, row + j, COLUMNS * sizeof(real));
+        memcpy(panels + whole * K + i * COLUMNS, row + whole, (size_t)rest * sizeof(real));
+    }
+}
+
+/* Rows [first, first + rows) of A^T: tiles read them in one go, where they lie far apart in `a`. */
+static void copies_fill(const struct product *p, int64_t first, int64_t rows, int64_t k, int64_t K)
+{
+    int64_t whole = rows / ROWS * ROWS;
+    for (int64_t i = 0; i < K; i++) {
+        const real *row = p->a + (k + i) * p->lda + first;
+        for (int64_t j = 0; j < whole; j += ROWS)
+            memcpy(copies + j * K + i * ROWS, row + j, ROWS * sizeof(real));
+        memcpy(copies + whole * K + i * ROWS, row + whole, (size_t)(rows - whole) * sizeof(real));
+    }
+}
+
+/* ---- products ---- */
+
+/* A part of a product: some columns of C, summed over some of K. */
+struct part {
+    const struct product *p;
+    int64_t column, columns, k, K;
+    bool copied;
+};
+
+/* The part of [k, k + K) that rows [row, row + rows) need. */
+static void rows_depth(const struct part *part, int64_t row, int64_t rows, int64_t *from, int64_t *to)
+{
+    const struct product *p = part->p;
+    *from = 0, *to = part->K;
+    if (!p->causal)
+        return;
+    if (p->form == GEMM_NN)
+        *to = smaller(*to, p->first + row + rows - part->k);
+    if (p->form == GEMM_TN && row - p->first > part->k)
+        *from = smaller(row - p->first - part->k, part->K);
+    *to = *to < *from ? *from : *to;
+}
+
+/* One tile; at the right end of C, where the last vector has columns too many, by way of a corner. */
+static void part_tile(const struct part *part, int64_t row, int64_t rows, int64_t j, const real *a, int64_t step)
+{
+    const struct product *p = part->p;
+    int64_t from, to, columns = smaller(part->columns - j, COLUMNS);
+    const real *bias = p->bias && part->k == 0 ? p->bias + part->column + j : NULL;
+    real beta = part->k == 0 ? p->beta : 1, *c = p->c + row * p->ldc + part->column + j;
+    bool down = p->form == GEMM_TN, wide = columns > LANES;
+    rows_depth(part, row, rows, &from, &to);
+    tile *make = (down ? tiles_down : tiles_along)[wide][rows - 1];
+    a += from * (down ? step : 1);
+    const real *panel = panels + j * part->K + from * COLUMNS;
+    if (columns == (wide ? COLUMNS : LANES)) {
+        make(to - from, a, step, panel, p, beta, bias, c, p->ldc);
+        return;
+    }
+    real corner[ROWS * COLUMNS];
+    make(to - from, a, step, panel, p, 0, NULL, corner, COLUMNS);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++) {
+            real sum = corner[i * COLUMNS + k] + (bias ? bias[k] : 0);
+            c[i * p->ldc + k] = beta == 0 ? sum : sum + beta * c[i * p->ldc + k];
+        }
+}
+
+static void part_block(const struct part *part, int64_t first, int64_t rows)
+{
+    const struct product *p = part->p;
+    const real *a = p->form == GEMM_TN ? p->a + part->k * p->lda + first : p->a + first * p->lda + part->k;
+    if (part->copied)
+        copies_fill(p, first, rows, part->k, part->K);
+    for (int64_t j = 0; j < part->columns; j += COLUMNS)
+        for (int64_t i = 0; i < rows; i += ROWS) {
+            int64_t height = smaller(rows - i, ROWS);
+            if (p->causal && p->form == GEMM_NT && part->column + j > p->first + first + i + height - 1)
+                continue;
+            if (part->copied)
+                part_tile(part, first + i, height, j, copies + i * part->K, ROWS);
+            else
+                part_tile(part, first + i, height, j, a + i * (p->form == GEMM_TN ? 1 : p->lda), p->lda);
+        }
+}
+
+/* Parts of at most `most`, all about as long. */
+static int64_t part_length(int64_t K, int64_t most)
+{
+    int64_t parts = (K + most - 1) / most;
+    return smaller(most, (K + parts - 1) / parts + 7) / 8 * 8;
+}
+
+extern void PASTE(tiles_, KERNEL_LEVEL)(const struct product *p);
+void PASTE(tiles_, KERNEL_LEVEL)(const struct product *p)
+{
+    bool copied = p->form == GEMM_TN && p->N > 2 * COLUMNS;
+    int64_t most = copied ? DEPTH_OF_COPIES : DEPTH, depth = p->K <= most ? p->K : part_length(p->K, most);
+    int64_t width = PRODUCT_PANELS / (depth ? depth : 1) / COLUMNS * COLUMNS;
+    for (int64_t column = 0; column < p->N; column += width)
+        for (int64_t k = 0; k == 0 || k < p->K; k += depth ? depth : 1) {
+            struct part part = {p, column, smaller(width, p->N - column), k, smaller(depth, p->K - k), copied};
+            panels_fill(p, column, part.columns, k, part.K);
+            for (int64_t row = 0; row < p->M; row += BLOCK)
+                part_block(&part, row, smaller(BLOCK, p->M - row));
+        }
+}
