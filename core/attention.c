@@ -8,7 +8,7 @@
 struct head {
     const real *q, *k, *v; /* [T, D] */
     real *mix;             /* [T, D] at distance Q */
-    real *lse;             /* [T] */
+    real *most, *scale;    /* [T] */
     uint64_t first_row;    /* of this head in the dropout site's numbering */
 };
 
@@ -22,7 +22,8 @@ static struct head head_at(const struct pass *pass, const struct block *block, i
         .k = rows + shape_q(s) + group * D,
         .v = rows + shape_q(s) + shape_kv(s) + group * D,
         .mix = block->mix + b * T * shape_q(s) + h * D,
-        .lse = block->lse + (b * s->n_heads + h) * T,
+        .most = block->most + (b * s->n_heads + h) * T,
+        .scale = block->scale + (b * s->n_heads + h) * T,
         .first_row = (uint64_t)(((pass->first_sequence + b) * s->n_heads + h) * T),
     };
     return head;
@@ -37,7 +38,7 @@ static void probabilities_drop(const struct pass *pass, const struct block *bloc
                                int64_t first, int64_t rows, int64_t width)
 {
     profile_at(pass->model->profile, PROFILE_DROPOUT, PROFILE_FORWARD, 0);
-    kernels()->dropout(p, (size_t)pass->T, &block->attention_dropout, (uint64_t)pass->step,
+    kernels()->dropout(p, (size_t)scores_ld(pass->T), &block->attention_dropout, (uint64_t)pass->step,
                        head->first_row + (uint64_t)first, pass->model->drop_rate, (size_t)rows, (size_t)pass->T,
                        (size_t)width);
 }
@@ -63,6 +64,12 @@ static void block_multiply(const struct model *model, enum gemm_form form, int64
                                                           .first = first});
 }
 
+/* Of one product of a block of rows. */
+static double triangle_flops(int64_t first, int64_t rows, int64_t D)
+{
+    return (double)D * (double)rows * (double)(2 * first + rows + 1);
+}
+
 /* scores [rows, width] = q k^T / sqrt(D) */
 static void scores_make(const struct pass *pass, const struct head *head, int64_t first, int64_t rows, int64_t width,
                         enum profile_direction direction)
@@ -70,16 +77,16 @@ static void scores_make(const struct pass *pass, const struct head *head, int64_
     const struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
     int64_t D = s->head_dim, ld = shape_qkv(s);
-    profile_at(model->profile, PROFILE_SCORES, direction, product_flops(rows, width, D));
+    profile_at(model->profile, PROFILE_SCORES, direction, triangle_flops(first, rows, D));
     block_multiply(model, GEMM_NT, rows, width, D, first, model->attention_scale, head->q + first * ld, ld, head->k, ld,
-                   0, model->scratch.scores, pass->T);
+                   0, model->scratch.scores, scores_ld(pass->T));
 }
 
 void attention_forward(const struct pass *pass, struct block *block)
 {
     struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
-    int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s);
+    int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), row = scores_ld(T);
     real *p = model->scratch.scores;
     for (int64_t b = 0; b < pass->B; b++)
         for (int64_t h = 0; h < s->n_heads; h++) {
@@ -88,12 +95,12 @@ void attention_forward(const struct pass *pass, struct block *block)
                 int64_t rows = rows_of_block(first, T), width = first + rows;
                 scores_make(pass, &head, first, rows, width, PROFILE_FORWARD);
                 profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_FORWARD, 0);
-                kernels()->softmax_causal(p, (size_t)T, head.lse + first, (size_t)rows, (size_t)first + 1,
-                                          (size_t)width);
+                kernels()->softmax_causal(p, (size_t)row, head.most + first, head.scale + first, (size_t)rows,
+                                          (size_t)first + 1, (size_t)width);
                 if (pass_drops(pass))
                     probabilities_drop(pass, block, &head, p, first, rows, width);
-                profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, product_flops(rows, D, width));
-                block_multiply(model, GEMM_NN, rows, D, width, first, 1, p, T, head.v, ld, 0,
+                profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, triangle_flops(first, rows, D));
+                block_multiply(model, GEMM_NN, rows, D, width, first, 1, p, row, head.v, ld, 0,
                                head.mix + first * shape_q(s), shape_q(s));
             }
         }
@@ -106,31 +113,32 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
     struct model *model = pass->model;
     struct scratch *scratch = &model->scratch;
     const struct model_shape *s = &model->shape;
-    int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s);
+    int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s), row = scores_ld(T);
     int64_t rows = rows_of_block(first, T), width = first + rows;
     real *p = scratch->scores, *used = p, *dp = scratch->dscores;
 
     scores_make(pass, head, first, rows, width, PROFILE_BACKWARD);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
-    kernels()->softmax_again(p, (size_t)T, head->lse + first, (size_t)rows, (size_t)first + 1, (size_t)width);
+    kernels()->softmax_again(p, (size_t)row, head->most + first, head->scale + first, (size_t)rows, (size_t)first + 1,
+                             (size_t)width);
     if (pass_drops(pass)) {
         used = scratch->dropped;
-        memcpy(used, p, (size_t)(rows * T) * sizeof(real));
+        memcpy(used, p, (size_t)(rows * row) * sizeof(real));
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
-    profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * product_flops(width, D, rows));
-    block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, T, dmix + first * Q, Q, 1, dv, ld);
-    block_multiply(model, GEMM_NT, rows, width, D, first, 1, dmix + first * Q, Q, head->v, ld, 0, dp, T);
+    profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * triangle_flops(first, rows, D));
+    block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, row, dmix + first * Q, Q, 1, dv, ld);
+    block_multiply(model, GEMM_NT, rows, width, D, first, 1, dmix + first * Q, Q, head->v, ld, 0, dp, row);
     if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
     kernels()->row_dots(scratch->dots, dmix + first * Q, (size_t)Q, head->mix + first * Q, (size_t)Q, (size_t)rows,
                         (size_t)D);
-    kernels()->softmax_backward(dp, p, (size_t)T, scratch->dots, model->attention_scale, (size_t)rows,
+    kernels()->softmax_backward(dp, p, (size_t)row, scratch->dots, model->attention_scale, (size_t)rows,
                                 (size_t)first + 1, (size_t)width);
-    profile_at(model->profile, PROFILE_SCORES, PROFILE_BACKWARD, 2 * product_flops(rows, D, width));
-    block_multiply(model, GEMM_NN, rows, D, width, first, 1, dp, T, head->k, ld, 0, dq + first * ld, ld);
-    block_multiply(model, GEMM_TN, width, D, rows, first, 1, dp, T, head->q + first * ld, ld, 1, dk, ld);
+    profile_at(model->profile, PROFILE_SCORES, PROFILE_BACKWARD, 2 * triangle_flops(first, rows, D));
+    block_multiply(model, GEMM_NN, rows, D, width, first, 1, dp, row, head->k, ld, 0, dq + first * ld, ld);
+    block_multiply(model, GEMM_TN, width, D, rows, first, 1, dp, row, head->q + first * ld, ld, 1, dk, ld);
 }
 
 void attention_backward(const struct pass *pass, struct block *block)
@@ -170,7 +178,8 @@ void attention_continue(const struct pass *pass, int64_t index)
     const struct model_shape *s = &model->shape;
     const struct cache *cache = pass->cache;
     struct block *block = &model->blocks[index];
-    int64_t D = s->head_dim, KV = shape_kv(s), Q = shape_q(s), ld = shape_qkv(s), T = cache->capacity;
+    int64_t D = s->head_dim, KV = shape_kv(s), Q = shape_q(s), ld = shape_qkv(s), T = cache->capacity,
+            row = scores_ld(T);
     real *rows = cache->rows + index * T * 2 * KV, *p = cache->scores;
     cache_append(pass, block, rows);
     for (int64_t h = 0; h < s->n_heads; h++) {
@@ -178,10 +187,10 @@ void attention_continue(const struct pass *pass, int64_t index)
         for (int64_t first = 0; first < pass->N; first += ATTENTION_ROWS) {
             int64_t count = rows_of_block(first, pass->N), before = pass->first_position + first;
             block_multiply(model, GEMM_NT, count, before + count, D, before, model->attention_scale,
-                           block->qkv + first * ld + h * D, ld, k, 2 * KV, 0, p, T);
-            kernels()->softmax_causal(p, (size_t)T, block->lse, (size_t)count, (size_t)before + 1,
+                           block->qkv + first * ld + h * D, ld, k, 2 * KV, 0, p, row);
+            kernels()->softmax_causal(p, (size_t)row, block->most, block->scale, (size_t)count, (size_t)before + 1,
                                       (size_t)(before + count));
-            block_multiply(model, GEMM_NN, count, D, before + count, before, 1, p, T, v, 2 * KV, 0,
+            block_multiply(model, GEMM_NN, count, D, before + count, before, 1, p, row, v, 2 * KV, 0,
                            block->mix + first * Q + h * D, Q);
         }
     }

@@ -144,7 +144,7 @@ static void feed_forward_branch_forward(const struct pass *pass, int64_t index, 
     linear_forward(model, block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
     pass_observe(pass, index, s->ff_inputs == 2 ? "feed_forward.up_gate" : "feed_forward.up", block->up, inner);
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_FORWARD, 0);
-    model->activation->forward(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
+    model->activation(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
     pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
     profile_at(model->profile, PROFILE_DOWN, PROFILE_FORWARD, product_flops(pass->N, s->d_model, s->ff_hidden));
     linear_forward(model, out, block->act, weights->down, weights->down_bias, pass->N, s->d_model, s->ff_hidden);
@@ -170,10 +170,10 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
     linear_backward(model, scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N,
                     s->d_model, s->ff_hidden);
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_BACKWARD, 0);
-    model->activation->backward(scratch->dup, scratch->dact, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
+    kernels()->slopes_multiply(block->up, scratch->dact, (size_t)pass->N, (size_t)s->ff_inputs, (size_t)s->ff_hidden);
     profile_at(model->profile, PROFILE_UP, PROFILE_BACKWARD,
                2 * product_flops(pass->N, s->ff_inputs * s->ff_hidden, s->d_model));
-    linear_backward(model, din, grads->up, grads->up_bias, scratch->dup, in, weights->up, pass->N,
+    linear_backward(model, din, grads->up, grads->up_bias, block->up, in, weights->up, pass->N,
                     s->ff_inputs * s->ff_hidden, s->d_model);
 }
 

@@ -25,7 +25,7 @@ struct decoder *decoder_create(struct model *model, int64_t capacity, struct err
     decoder->model = model;
     decoder->cache.capacity = capacity;
     decoder->cache.rows = memory_alloc((size_t)(s->n_layers * capacity * 2 * shape_kv(s)), sizeof(real));
-    decoder->cache.scores = memory_alloc((size_t)(ATTENTION_ROWS * capacity), sizeof(real));
+    decoder->cache.scores = memory_alloc((size_t)(ATTENTION_ROWS * scores_ld(capacity)), sizeof(real));
     return decoder;
 }
 

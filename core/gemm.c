@@ -57,9 +57,7 @@ void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, cons
                                    .ldc = ldc});
 }
 
-size_t gemm_memory(int64_t largest)
+size_t gemm_memory(void)
 {
-    if (!kernels()->product)
-        return 0;
-    return (size_t)(largest < PRODUCT_PANELS ? largest : PRODUCT_PANELS) * sizeof(real);
+    return kernels()->product ? PRODUCT_PANELS * sizeof(real) : 0;
 }

@@ -20,7 +20,7 @@ void gemm_product(const struct product *product);
 void gemm_openblas(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda,
                    const real *b, int64_t ldb, real beta, real *c, int64_t ldc);
 
-/* Bytes that products write besides c, when no operand has more than `largest` elements. */
-size_t gemm_memory(int64_t largest);
+/* Bytes that large products write besides c: one buffer for all. */
+size_t gemm_memory(void);
 
 #endif

@@ -175,70 +175,53 @@ static void rmsnorm_backward(real *din, bool add, real *dweight, real *dbias, co
 
 /* ---- activations ---- */
 
-static void gelu_forward(real *out, const real *in, size_t N, size_t F)
+static void gelu(real *out, real *in, size_t N, size_t F)
 {
     SIMD for (size_t i = 0; i < N * F; i++)
     {
-        real density, below;
-        normal_at(in[i], &density, &below);
-        out[i] = in[i] * below;
-    }
-}
-
-static void gelu_backward(real *din, const real *dout, const real *in, size_t N, size_t F)
-{
-    SIMD for (size_t i = 0; i < N * F; i++)
-    {
-        real density, below;
-        normal_at(in[i], &density, &below);
-        din[i] = dout[i] * (below + in[i] * density);
+        real x = in[i], density, below;
+        normal_at(x, &density, &below);
+        out[i] = x * below;
+        in[i] = below + x * density;
     }
 }
 
 /* gelu_tanh(x) = x (1 + tanh(u)) / 2 = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
  * (Hendrycks and Gimpel, "Gaussian error linear units", 2016). */
-INLINE real gelu_tanh_argument(real x)
+static void gelu_tanh(real *out, real *in, size_t N, size_t F)
 {
-    return (real)1.5957691216057308 * (x + (real)0.044715 * x * x * x);
-}
-
-static void gelu_tanh_forward(real *out, const real *in, size_t N, size_t F)
-{
-    SIMD for (size_t i = 0; i < N * F; i++) out[i] = in[i] * sigmoid(gelu_tanh_argument(in[i]));
-}
-
-static void gelu_tanh_backward(real *din, const real *dout, const real *in, size_t N, size_t F)
-{
+    const real twice = (real)1.5957691216057308, cubic = (real)0.044715;
     SIMD for (size_t i = 0; i < N * F; i++)
     {
-        real x = in[i], s = sigmoid(gelu_tanh_argument(x));
-        real slope = (real)1.5957691216057308 * (1 + 3 * (real)0.044715 * x * x);
-        din[i] = dout[i] * (s + x * s * (1 - s) * slope);
+        real x = in[i], s = sigmoid(twice * (x + cubic * x * x * x));
+        out[i] = x * s;
+        in[i] = s + x * s * (1 - s) * twice * (1 + 3 * cubic * x * x);
     }
 }
 
 /* swiglu = silu(gate) * up (Shazeer, "GLU variants improve transformer", 2020). */
-static void swiglu_forward(real *out, const real *in, size_t N, size_t F)
+static void swiglu(real *out, real *in, size_t N, size_t F)
 {
     for (size_t n = 0; n < N; n++) {
-        const real *up = in + 2 * n * F, *gate = up + F;
-        real *y = out + n * F;
-        SIMD for (size_t i = 0; i < F; i++) y[i] = gate[i] * sigmoid(gate[i]) * up[i];
+        real *up = in + 2 * n * F, *gate = up + F, *y = out + n * F;
+        SIMD for (size_t i = 0; i < F; i++)
+        {
+            real u = up[i], g = gate[i], s = sigmoid(g);
+            y[i] = g * s * u;
+            up[i] = g * s;
+            gate[i] = u * (s + g * s * (1 - s));
+        }
     }
 }
 
-static void swiglu_backward(real *din, const real *dout, const real *in, size_t N, size_t F)
+static void slopes_multiply(real *slopes, const real *dout, size_t N, size_t inputs, size_t F)
 {
-    for (size_t n = 0; n < N; n++) {
-        const real *up = in + 2 * n * F, *gate = up + F, *dy = dout + n * F;
-        real *dup = din + 2 * n * F, *dgate = dup + F;
-        SIMD for (size_t i = 0; i < F; i++)
-        {
-            real s = sigmoid(gate[i]), u = up[i], g = gate[i], d = dy[i];
-            dup[i] = d * g * s;
-            dgate[i] = d * u * (s + g * s * (1 - s));
+    for (size_t n = 0; n < N; n++)
+        for (size_t part = 0; part < inputs; part++) {
+            real *slope = slopes + (n * inputs + part) * F;
+            const real *d = dout + n * F;
+            SIMD for (size_t i = 0; i < F; i++) slope[i] *= d[i];
         }
-    }
 }
 
 /* ---- sums and biases ---- */
@@ -272,13 +255,24 @@ static void exponential_all(real *out, const real *in, size_t n)
 
 /* ---- softmax ---- */
 
-enum { LANES = 16 };
+enum { LANES = KERNEL_LANES };
+
+/* Largest of the lanes, halved until one is left. */
+INLINE real lanes_maximum(real *lane)
+{
+    _Static_assert(LANES == 16, "four halvings");
+    SIMD for (size_t j = 0; j < 8; j++) lane[j] = lane[j + 8] > lane[j] ? lane[j + 8] : lane[j];
+    SIMD for (size_t j = 0; j < 4; j++) lane[j] = lane[j + 4] > lane[j] ? lane[j + 4] : lane[j];
+    lane[0] = lane[2] > lane[0] ? lane[2] : lane[0];
+    lane[1] = lane[3] > lane[1] ? lane[3] : lane[1];
+    return lane[1] > lane[0] ? lane[1] : lane[0];
+}
 
 /* Largest of n >= 1 numbers, NaN passed over. In lanes by hand: a maximum that minds NaN is no reduction to compilers.
  */
 INLINE real row_maximum(const real *x, size_t n)
 {
-    real lane[LANES], most = -INFINITY;
+    real lane[LANES];
     size_t whole = n / LANES * LANES;
     for (size_t j = 0; j < LANES; j++)
         lane[j] = -INFINITY;
@@ -287,38 +281,52 @@ INLINE real row_maximum(const real *x, size_t n)
     }
     for (size_t i = whole; i < n; i++)
         lane[i - whole] = x[i] > lane[i - whole] ? x[i] : lane[i - whole];
-    for (size_t j = 0; j < LANES; j++)
-        most = lane[j] > most ? lane[j] : most;
-    return most;
+    return lanes_maximum(lane);
 }
 
-static void softmax_causal(real *scores, size_t ld, real *lse, size_t R, size_t first, size_t width)
+/* Entries of a row of scores with those that fill it up to whole lanes, which get the value `fill`. */
+INLINE size_t row_fill(real *row, size_t n, real fill)
+{
+    size_t whole = (n + LANES - 1) / LANES * LANES;
+    real *last = row + whole - LANES;
+    int32_t left = (int32_t)(n + LANES - whole);
+    SIMD for (int32_t j = 0; j < LANES; j++) last[j] = j < left ? last[j] : fill;
+    return whole;
+}
+
+INLINE void row_clear(real *row, size_t from, size_t width)
+{
+    for (size_t i = from; i < width; i++)
+        row[i] = 0;
+}
+
+static void softmax_causal(real *scores, size_t ld, real *most, real *scale, size_t R, size_t first, size_t width)
 {
     for (size_t r = 0; r < R; r++) {
-        real *row = scores + r * ld;
-        size_t n = first + r;
-        real most = row_maximum(row, n), sum = 0;
+        real *row = scores + r * ld, sum = 0;
+        size_t whole = row_fill(row, first + r, -INFINITY); /* whose exponential is 0 */
+        real shift = row_maximum(row, whole);
 #pragma omp simd reduction(+ : sum)
-        for (size_t i = 0; i < n; i++) {
-            row[i] = exponential(row[i] - most);
+        for (size_t i = 0; i < whole; i++) {
+            row[i] = exponential(row[i] - shift);
             sum += row[i];
         }
-        real scale = 1 / sum;
-        SIMD for (size_t i = 0; i < n; i++) row[i] *= scale;
-        for (size_t i = n; i < width; i++)
-            row[i] = 0;
-        lse[r] = most + (real)log((double)sum);
+        real factor = 1 / sum;
+        SIMD for (size_t i = 0; i < whole; i++) row[i] *= factor;
+        row_clear(row, whole, width);
+        most[r] = shift;
+        scale[r] = factor;
     }
 }
 
-static void softmax_again(real *scores, size_t ld, const real *lse, size_t R, size_t first, size_t width)
+static void softmax_again(real *scores, size_t ld, const real *most, const real *scale, size_t R, size_t first,
+                          size_t width)
 {
     for (size_t r = 0; r < R; r++) {
-        real *row = scores + r * ld, shift = lse[r];
-        size_t n = first + r;
-        SIMD for (size_t i = 0; i < n; i++) row[i] = exponential(row[i] - shift);
-        for (size_t i = n; i < width; i++)
-            row[i] = 0;
+        real *row = scores + r * ld, shift = most[r], factor = scale[r];
+        size_t whole = row_fill(row, first + r, -INFINITY);
+        SIMD for (size_t i = 0; i < whole; i++) row[i] = exponential(row[i] - shift) * factor;
+        row_clear(row, whole, width);
     }
 }
 
@@ -328,10 +336,9 @@ static void softmax_backward(real *dp, const real *p, size_t ld, const real *dot
     for (size_t r = 0; r < R; r++) {
         real *d = dp + r * ld, centre = dot[r];
         const real *q = p + r * ld;
-        size_t n = first + r;
-        SIMD for (size_t i = 0; i < n; i++) d[i] = q[i] * (d[i] - centre) * scale;
-        for (size_t i = n; i < width; i++)
-            d[i] = 0;
+        size_t whole = row_fill(d, first + r, 0);
+        SIMD for (size_t i = 0; i < whole; i++) d[i] = q[i] * (d[i] - centre) * scale;
+        row_clear(d, whole, width);
     }
 }
 
@@ -543,9 +550,8 @@ const struct kernels PASTE(kernels_, KERNEL_LEVEL) = {
     .level = TEXT(KERNEL_LEVEL),
     .product = PRODUCT,
     .norm = {{layernorm_forward, layernorm_backward}, {rmsnorm_forward, rmsnorm_backward}},
-    .activation = {{gelu_forward, gelu_backward},
-                   {gelu_tanh_forward, gelu_tanh_backward},
-                   {swiglu_forward, swiglu_backward}},
+    .activation = {gelu, gelu_tanh, swiglu},
+    .slopes_multiply = slopes_multiply,
     .add = add,
     .bias_gradient = bias_gradient,
     .softmax_causal = softmax_causal,

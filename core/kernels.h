@@ -13,6 +13,8 @@
 #include "core/random.h"
 #include "core/real.h"
 
+enum { KERNEL_LANES = 16 };
+
 /* One kind of norm over rows of length C. mean is NULL-able where the kind has none (rmsnorm), bias too. */
 struct norm_kernel {
     /* out [N, C] = normalised in [N, C] * weight (+ bias); mean, rstd [N] */
@@ -23,11 +25,9 @@ struct norm_kernel {
                      const real *weight, const real *mean, const real *rstd, size_t N, size_t C);
 };
 
-/* One activation. Gated ones read rows of [up F | gate F], the others rows of F. */
-struct activation_kernel {
-    void (*forward)(real *out, const real *in, size_t N, size_t F);                    /* out [N, F] */
-    void (*backward)(real *din, const real *dout, const real *in, size_t N, size_t F); /* din like in */
-};
+/* One activation: out [N, F] from rows of F, of a gated one [up F | gate F]. What was read becomes the slope of `out`
+ * by it, which is all that backward needs. */
+typedef void activation_kernel(real *out, real *in, size_t N, size_t F);
 
 struct adamw {
     real gradient_scale, beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
@@ -40,16 +40,20 @@ struct kernels {
     const char *level;
     void (*product)(const struct product *product); /* NULL: BLAS is as good */
     struct norm_kernel norm[2];                     /* by NORM_* */
-    struct activation_kernel activation[3];         /* by FEED_FORWARD_* */
+    activation_kernel *activation[3];               /* by FEED_FORWARD_* */
+    /* Rows of `inputs` parts of F: each *= dout [N, F] */
+    void (*slopes_multiply)(real *slopes, const real *dout, size_t N, size_t inputs, size_t F);
 
     void (*add)(real *out, const real *a, const real *b, size_t n);           /* out = a + b; out may be a or b */
     void (*bias_gradient)(real *dbias, const real *dout, size_t N, size_t F); /* += column sums */
 
-    /* Rows of scores: row r keeps its first `first + r` entries, the rest up to width become 0.
-     * Forward: scores -> probabilities, lse [R] = log of the sum of exponentials. Again: the same from a known lse. */
-    void (*softmax_causal)(real *scores, size_t ld, real *lse, size_t R, size_t first, size_t width);
-    void (*softmax_again)(real *scores, size_t ld, const real *lse, size_t R, size_t first, size_t width);
-    /* dp = p * (dp - dot[r]) * scale */
+    /* Rows of scores, with room for whole lanes (ld): row r keeps its first `first + r` entries, the rest up to width
+     * become 0. Forward: scores -> probabilities; most [R] and scale [R] = 1 / sum of exponentials(score - most) of
+     * each row. Again: the same bits from those. */
+    void (*softmax_causal)(real *scores, size_t ld, real *most, real *scale, size_t R, size_t first, size_t width);
+    void (*softmax_again)(real *scores, size_t ld, const real *most, const real *scale, size_t R, size_t first,
+                          size_t width);
+    /* dp = p * (dp - dot[r]) * scale, rows as above */
     void (*softmax_backward)(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t first,
                              size_t width);
     /* dot[r] = sum over D of a * b, row distances lda, ldb */

@@ -86,7 +86,8 @@ static void block_lay_out(struct block *block, struct workspace *w, const struct
     block->qk_raw = s->qk_norm ? take(w, N, shape_q(s) + shape_kv(s)) : NULL;
     block->qk_rstd = s->qk_norm ? take(w, N, s->n_heads + s->kv_heads) : NULL;
     block->mix = take(w, N, shape_q(s));
-    block->lse = take(w, N, s->n_heads);
+    block->most = take(w, N, s->n_heads);
+    block->scale = take(w, N, s->n_heads);
     block->up = take(w, N, s->ff_inputs * s->ff_hidden);
     block->act = take(w, N, s->ff_hidden);
 }
@@ -100,11 +101,10 @@ static void scratch_lay_out(struct scratch *scratch, struct workspace *w, const 
     scratch->dx = take(w, N, C);
     scratch->dqkv = take(w, N, shape_qkv(s));
     scratch->dmix = take(w, N, shape_q(s));
-    scratch->dup = take(w, N, s->ff_inputs * s->ff_hidden);
     scratch->dact = take(w, N, s->ff_hidden);
-    scratch->scores = take(w, ATTENTION_ROWS, T);
-    scratch->dropped = take(w, ATTENTION_ROWS, T);
-    scratch->dscores = take(w, ATTENTION_ROWS, T);
+    scratch->scores = take(w, ATTENTION_ROWS, scores_ld(T));
+    scratch->dropped = take(w, ATTENTION_ROWS, scores_ld(T));
+    scratch->dscores = take(w, ATTENTION_ROWS, scores_ld(T));
     scratch->dots = take(w, ATTENTION_ROWS, 1);
     scratch->logits = take(w, head_rows, s->vocab_size);
     scratch->adapted = take(w, head_rows, C);
@@ -209,7 +209,7 @@ static void functions_pick(struct model *model)
 {
     const struct model_config *config = &model->config;
     model->norm = &kernels()->norm[config->norm];
-    model->activation = &kernels()->activation[config->feed_forward];
+    model->activation = kernels()->activation[config->feed_forward];
     model->norm_first = config->residual == RESIDUAL_PRE;
     model->rope_split = config->rope_layout == ROPE_SPLIT;
     model->drop_rate = config->dropout;

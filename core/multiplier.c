@@ -85,8 +85,7 @@ void multiplier_free(struct multiplier *multiplier)
 
 size_t multiplier_memory(int precision, int64_t largest)
 {
-    size_t operands = precision == PRECISION_FP32 ? 0 : 2 * operand_size(precision, bf16_in_hardware(), largest);
-    return operands + gemm_memory(largest);
+    return precision == PRECISION_FP32 ? 0 : 2 * operand_size(precision, bf16_in_hardware(), largest);
 }
 
 /* ---- operands ---- */

@@ -34,7 +34,7 @@ void multiply_product(struct multiplier *multiplier, const struct product *produ
 void multiply(struct multiplier *multiplier, enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha,
               const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc);
 
-/* Bytes of workspace that its products use. */
+/* Bytes of workspace that multiplier_create() will ask for. */
 size_t multiplier_memory(int precision, int64_t largest);
 
 #endif

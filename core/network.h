@@ -50,15 +50,15 @@ struct block {
     real *qkv;              /* [N, Q + 2 KV], after q/k norm and rotation */
     real *qk_raw, *qk_rstd; /* [N, Q + KV], [N, H + K]: before q/k norm; NULL without it */
     real *mix;              /* [N, Q] what the heads give */
-    real *lse;              /* [B, H, T] log of each row's sum of exponentials */
-    real *up, *act;         /* [N, F or 2F], [N, F] */
+    real *most, *scale;     /* [B, H, T] of each row of scores: largest, 1 / sum of exponentials */
+    real *up, *act;         /* [N, F or 2F]: before the activation, then its slopes, then gradients; [N, F] */
     struct random_stream attention_dropout, feed_forward_dropout;
 };
 
 struct scratch {                               /* one set, used by every block in turn */
     real *branch_out, *dnormed, *dbranch, *dx; /* [N, C] */
-    real *dqkv, *dmix, *dup, *dact;            /* like their values */
-    real *scores, *dropped, *dscores;          /* [ATTENTION_ROWS, T] */
+    real *dqkv, *dmix, *dact;                  /* like their values */
+    real *scores, *dropped, *dscores;          /* [ATTENTION_ROWS, scores_ld(T)] */
     real *dots;                                /* [ATTENTION_ROWS] */
     real *logits, *adapted, *dadapted;         /* [HEAD_ROWS, V], [HEAD_ROWS, C] twice */
     int32_t *targets;                          /* [HEAD_ROWS] */
@@ -75,7 +75,7 @@ struct model {
     struct block *blocks;
     struct multiplier *multiplier;  /* makes every product */
     const struct norm_kernel *norm; /* rows of functions picked once */
-    const struct activation_kernel *activation;
+    activation_kernel *activation;
     bool norm_first, rope_split;           /* residual: pre; rope_layout: split */
     real attention_scale;                  /* 1 / sqrt(D) */
     double drop_rate;                      /* of dropout, at its three places */
@@ -95,7 +95,7 @@ struct model {
 struct cache {
     real *rows; /* [L, capacity, 2 KV]: keys, then values */
     int64_t capacity;
-    real *scores; /* [ATTENTION_ROWS, capacity] */
+    real *scores; /* [ATTENTION_ROWS, scores_ld(capacity)] */
 };
 
 /* One forward (and backward) pass over some sequences of a batch. */
@@ -126,7 +126,7 @@ const real *block_forward(const struct pass *pass, int64_t index, const real *x)
 /* dx [N, C]: gradient of the block's output on entry, of its input x on return. */
 void block_backward(const struct pass *pass, int64_t index, const real *x, real *dx);
 
-/* mix [N, Q] from qkv; fills lse. */
+/* mix [N, Q] from qkv; fills most and scale. */
 void attention_forward(const struct pass *pass, struct block *block);
 /* The same from the cache and the rows of this pass, which are added to it. */
 void attention_continue(const struct pass *pass, int64_t index);
@@ -143,6 +143,12 @@ void head_logits(const struct pass *pass, int64_t depth, real *logits);
 void head_last_logits(const struct pass *pass, real *logits);
 /* Targets of depth k: targets [B, T] moved k - 1 to the left, -1 where they run out. */
 int32_t target_at(const int32_t *targets, int64_t T, int64_t row, int64_t depth);
+
+/* Distance of rows of up to T scores: whole lanes (kernels.h). */
+static inline int64_t scores_ld(int64_t T)
+{
+    return (T + KERNEL_LANES - 1) / KERNEL_LANES * KERNEL_LANES;
+}
 
 static inline int64_t shape_q(const struct model_shape *shape)
 {

@@ -164,7 +164,7 @@ struct shape {
 enum { A, B, C, SCRATCH, ARGUMENTS };
 static const int argument_numbers[ARGUMENTS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
 
-struct onednn_product {
+struct compiled {
     struct shape shape;
     dnnl_primitive_t primitive; /* NULL: the place is free, or there is nothing for the shape */
     dnnl_memory_t memory[ARGUMENTS];
@@ -179,7 +179,7 @@ struct onednn_products {
     dnnl_stream_t stream;
     char *scratch;
     size_t scratch_size;
-    struct onednn_product places[PLACES];
+    struct compiled places[PLACES];
 };
 
 struct onednn_products *onednn_products_create(void)
@@ -194,7 +194,7 @@ struct onednn_products *onednn_products_create(void)
     return NULL;
 }
 
-static void product_release(struct onednn_product *product)
+static void product_release(struct compiled *product)
 {
     for (size_t i = 0; i < ARGUMENTS; i++)
         if (product->memory[i])
@@ -262,7 +262,7 @@ static dnnl_primitive_desc_t primitive_describe(const struct onednn_products *pr
 }
 
 /* Nothing is left in it when it cannot be made. */
-static void product_make(const struct onednn_products *products, struct onednn_product *product, const struct shape *s)
+static void product_make(const struct onednn_products *products, struct compiled *product, const struct shape *s)
 {
     dnnl_memory_desc_t matrices[ARGUMENTS];
     bool ok = matrices_describe(matrices, s);
@@ -298,11 +298,11 @@ static bool shape_equal(const struct shape *a, const struct shape *b)
 }
 
 /* Where the shape is, or will be: a free place, or the first in place of another shape. */
-static struct onednn_product *product_at(struct onednn_products *products, const struct shape *s)
+static struct compiled *product_at(struct onednn_products *products, const struct shape *s)
 {
     size_t home = shape_hash(s);
     for (size_t i = 0; i < PROBES; i++) {
-        struct onednn_product *product = &products->places[(home + i) % PLACES];
+        struct compiled *product = &products->places[(home + i) % PLACES];
         if (!product->known || shape_equal(&product->shape, s))
             return product;
     }
@@ -323,7 +323,7 @@ bool onednn_multiply(struct onednn_products *products, enum gemm_form form, int6
                      float alpha, const uint16_t *a, const uint16_t *b, float beta, float *c, int64_t ldc)
 {
     struct shape shape = {(int64_t)form, M, N, K, ldc, alpha, beta};
-    struct onednn_product *product = product_at(products, &shape);
+    struct compiled *product = product_at(products, &shape);
     if (!product->known)
         product_make(products, product, &shape);
     if (!product->primitive)

@@ -1,6 +1,7 @@
 /* What a worker's memory is made of. */
 #include "runner/footprint.h"
 
+#include "core/gemm.h"
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "core/trainer.h"
@@ -31,7 +32,7 @@ void footprint_predict(const struct config *config, int64_t vocab_size, const st
         .activations = trainer_memory(config, vocab_size) - 4 * parameters,
         .corpus = dataset ? corpus_bytes(dataset) : 0,
         .curve = (size_t)config->training.steps * sizeof(struct step_record),
-        .base = BASE_BYTES,
+        .base = BASE_BYTES + gemm_memory(),
     };
     footprint->total = footprint->parameters + footprint->gradients + footprint->moments + footprint->activations +
                        footprint->corpus + footprint->curve + footprint->base;
