@@ -106,16 +106,16 @@ void attention_forward(const struct pass *pass, struct block *block)
         }
 }
 
-/* Adds one block of rows of one head to dq, dk, dv. */
+/* One block of rows of one head: its dq, and its part of dk and dv, which begin with it (`begins`) or have others. */
 static void head_backward_rows(const struct pass *pass, struct block *block, const struct head *head, int64_t first,
-                               const real *dmix, real *dq, real *dk, real *dv)
+                               bool begins, const real *dmix, real *dq, real *dk, real *dv)
 {
     struct model *model = pass->model;
     struct scratch *scratch = &model->scratch;
     const struct model_shape *s = &model->shape;
     int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s), row = scores_ld(T);
     int64_t rows = rows_of_block(first, T), width = first + rows;
-    real *p = scratch->scores, *used = p, *dp = scratch->dscores;
+    real *p = scratch->scores, *used = p, *dp = scratch->dscores, others = begins ? 0 : 1;
 
     scores_make(pass, head, first, rows, width, PROFILE_BACKWARD);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
@@ -127,7 +127,7 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
     profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * triangle_flops(first, rows, D));
-    block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, row, dmix + first * Q, Q, 1, dv, ld);
+    block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, row, dmix + first * Q, Q, others, dv, ld);
     block_multiply(model, GEMM_NT, rows, width, D, first, 1, dmix + first * Q, Q, head->v, ld, 0, dp, row);
     if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
@@ -138,7 +138,7 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
                                 (size_t)first + 1, (size_t)width);
     profile_at(model->profile, PROFILE_SCORES, PROFILE_BACKWARD, 2 * triangle_flops(first, rows, D));
     block_multiply(model, GEMM_NN, rows, D, width, first, 1, dp, row, head->k, ld, 0, dq + first * ld, ld);
-    block_multiply(model, GEMM_TN, width, D, rows, first, 1, dp, row, head->q + first * ld, ld, 1, dk, ld);
+    block_multiply(model, GEMM_TN, width, D, rows, first, 1, dp, row, head->q + first * ld, ld, others, dk, ld);
 }
 
 void attention_backward(const struct pass *pass, struct block *block)
@@ -146,19 +146,17 @@ void attention_backward(const struct pass *pass, struct block *block)
     struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
     int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s), KV = shape_kv(s);
-    profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
-    for (int64_t n = 0; n < pass->N; n++) /* keys and values are shared by the heads of a group: they add up */
-        for (int64_t i = Q; i < ld; i++)
-            model->scratch.dqkv[n * ld + i] = 0;
     for (int64_t b = 0; b < pass->B; b++)
         for (int64_t h = 0; h < s->n_heads; h++) {
             struct head head = head_at(pass, block, b, h);
             const real *dmix = model->scratch.dmix + b * T * Q + h * D;
             real *rows = model->scratch.dqkv + b * T * ld;
-            int64_t group = h / (s->n_heads / s->kv_heads);
-            for (int64_t first = 0; first < T; first += ATTENTION_ROWS)
-                head_backward_rows(pass, block, &head, first, dmix, rows + h * D, rows + Q + group * D,
-                                   rows + Q + KV + group * D);
+            int64_t sharing = s->n_heads / s->kv_heads, group = h / sharing;
+            /* Keys and values are shared by the heads of a group and the blocks of rows: the last block, which reaches
+             * all of them, comes first. */
+            for (int64_t first = (T - 1) / ATTENTION_ROWS * ATTENTION_ROWS; first >= 0; first -= ATTENTION_ROWS)
+                head_backward_rows(pass, block, &head, first, h % sharing == 0 && first + ATTENTION_ROWS >= T, dmix,
+                                   rows + h * D, rows + Q + group * D, rows + Q + KV + group * D);
         }
 }
 

@@ -4,8 +4,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
 static void (*failure_report)(size_t size);
 static size_t call_count;
@@ -27,6 +30,19 @@ static void memory_fail(size_t size)
     abort();
 }
 
+/* Asks for huge pages inside of a large block: a step goes through all of it, and each page is looked up. What the
+ * system has none of, or knows nothing about, stays as it is. */
+static void huge_pages_ask(char *block, size_t bytes)
+{
+#ifdef __linux__
+    size_t skip = (HUGE_PAGE - (uintptr_t)block % HUGE_PAGE) % HUGE_PAGE;
+    if (bytes >= 2 * (size_t)HUGE_PAGE)
+        (void)madvise(block + skip, (bytes - skip) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)block, (void)bytes;
+#endif
+}
+
 /* A block of calloc, whose untouched pages cost nothing, moved up to a multiple of 64; what calloc gave lies just
  * before it. */
 static void *block_alloc(size_t count, size_t size)
@@ -40,6 +56,7 @@ static void *block_alloc(size_t count, size_t size)
         memory_fail(bytes);
     char *block = raw + ALIGNMENT + (ALIGNMENT - (uintptr_t)raw % ALIGNMENT) % ALIGNMENT;
     memcpy(block - sizeof raw, &raw, sizeof raw);
+    huge_pages_ask(block, bytes);
     return block;
 }
 
