@@ -6,9 +6,9 @@
 
 #include "core/network.h"
 
-/* out [N, outputs] = in [N, inputs] weight^T (+ bias) */
+/* out [N, outputs] = in [N, inputs] weight^T (+ bias) (+ addend) */
 static void linear_forward(const struct model *model, real *out, const real *in, const real *weight, const real *bias,
-                           int64_t N, int64_t outputs, int64_t inputs)
+                           const real *addend, int64_t N, int64_t outputs, int64_t inputs)
 {
     multiply_product(model->multiplier, &(struct product){.form = GEMM_NT,
                                                           .M = N,
@@ -21,7 +21,8 @@ static void linear_forward(const struct model *model, real *out, const real *in,
                                                           .ldb = inputs,
                                                           .c = out,
                                                           .ldc = outputs,
-                                                          .bias = bias});
+                                                          .bias = bias,
+                                                          .addend = addend});
 }
 
 /* din [N, inputs] = dout weight; dweight += dout^T in; dbias += column sums */
@@ -79,18 +80,39 @@ static void qk_rotate(const struct pass *pass, real *qkv, real sign)
                       (size_t)s->head_dim);
 }
 
-/* ---- branches: in [N, C] -> scratch.branch_out [N, C]; gradients the other way ---- */
+/* ---- branches: in [N, C] -> sum [N, C] = x + branch; gradients of the branch the other way ---- */
+
+/* The end of a branch: its last matrix, dropout, and the sum with the residual x, in one go when nobody wants to see or
+ * drop what comes before the sum. */
+static void branch_end(const struct pass *pass, int64_t index, const char *name, const real *in, int64_t inputs,
+                       const real *weight, const real *bias, const struct random_stream *dropout, const real *x,
+                       real *sum)
+{
+    struct model *model = pass->model;
+    int64_t N = pass->N, C = model->shape.d_model;
+    real *out = model->scratch.branch_out;
+    if (!model->observer && !(dropout && pass_drops(pass))) {
+        linear_forward(model, sum, in, weight, bias, x, N, C, inputs);
+        return;
+    }
+    linear_forward(model, out, in, weight, bias, NULL, N, C, inputs);
+    if (dropout)
+        pass_drop(pass, dropout, out);
+    pass_observe(pass, index, name, out, C);
+    profile_at(model->profile, PROFILE_RESIDUAL, PROFILE_FORWARD, 0);
+    kernels()->add(sum, x, out, (size_t)(N * C));
+}
 
 static void heads_observe(const struct pass *pass, int64_t index, const struct block *block);
 
-static void attention_branch_forward(const struct pass *pass, int64_t index, const real *in)
+static void attention_branch_forward(const struct pass *pass, int64_t index, const real *in, const real *x, real *sum)
 {
     struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
     struct block *block = &model->blocks[index];
     const struct block_weights *weights = &model->weights.blocks[index];
     profile_at(model->profile, PROFILE_QKV, PROFILE_FORWARD, product_flops(pass->N, shape_qkv(s), s->d_model));
-    linear_forward(model, block->qkv, in, weights->qkv, weights->qkv_bias, pass->N, shape_qkv(s), s->d_model);
+    linear_forward(model, block->qkv, in, weights->qkv, weights->qkv_bias, NULL, pass->N, shape_qkv(s), s->d_model);
     profile_at(model->profile, PROFILE_ROTATION, PROFILE_FORWARD, 0);
     if (weights->query_norm)
         qk_norm_forward(pass, block, weights);
@@ -104,9 +126,7 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
         attention_forward(pass, block);
     pass_observe(pass, index, "attention.mix", block->mix, shape_q(s));
     profile_at(model->profile, PROFILE_OUTPUT, PROFILE_FORWARD, product_flops(pass->N, s->d_model, shape_q(s)));
-    linear_forward(model, model->scratch.branch_out, block->mix, weights->output, weights->output_bias, pass->N,
-                   s->d_model, shape_q(s));
-    pass_observe(pass, index, "attention", model->scratch.branch_out, s->d_model);
+    branch_end(pass, index, "attention", block->mix, shape_q(s), weights->output, weights->output_bias, NULL, x, sum);
 }
 
 static void attention_branch_backward(const struct pass *pass, int64_t index, const real *in, real *din,
@@ -132,24 +152,23 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
                     s->d_model);
 }
 
-static void feed_forward_branch_forward(const struct pass *pass, int64_t index, const real *in)
+static void feed_forward_branch_forward(const struct pass *pass, int64_t index, const real *in, const real *x,
+                                        real *sum)
 {
     struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
     struct block *block = &model->blocks[index];
     const struct block_weights *weights = &model->weights.blocks[index];
-    real *out = model->scratch.branch_out;
     int64_t inner = s->ff_inputs * s->ff_hidden;
     profile_at(model->profile, PROFILE_UP, PROFILE_FORWARD, product_flops(pass->N, inner, s->d_model));
-    linear_forward(model, block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
+    linear_forward(model, block->up, in, weights->up, weights->up_bias, NULL, pass->N, inner, s->d_model);
     pass_observe(pass, index, s->ff_inputs == 2 ? "feed_forward.up_gate" : "feed_forward.up", block->up, inner);
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_FORWARD, 0);
     model->activation(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
     pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
     profile_at(model->profile, PROFILE_DOWN, PROFILE_FORWARD, product_flops(pass->N, s->d_model, s->ff_hidden));
-    linear_forward(model, out, block->act, weights->down, weights->down_bias, pass->N, s->d_model, s->ff_hidden);
-    pass_drop(pass, &block->feed_forward_dropout, out);
-    pass_observe(pass, index, "feed_forward", out, s->d_model);
+    branch_end(pass, index, "feed_forward", block->act, s->ff_hidden, weights->down, weights->down_bias,
+               &block->feed_forward_dropout, x, sum);
 }
 
 static void feed_forward_branch_backward(const struct pass *pass, int64_t index, const real *in, real *din,
@@ -170,18 +189,19 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
     linear_backward(model, scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N,
                     s->d_model, s->ff_hidden);
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_BACKWARD, 0);
-    kernels()->slopes_multiply(block->up, scratch->dact, (size_t)pass->N, (size_t)s->ff_inputs, (size_t)s->ff_hidden);
+    kernels()->slopes_multiply(block->up, grads->up_bias, scratch->dact, (size_t)pass->N, (size_t)s->ff_inputs,
+                               (size_t)s->ff_hidden);
     profile_at(model->profile, PROFILE_UP, PROFILE_BACKWARD,
                2 * product_flops(pass->N, s->ff_inputs * s->ff_hidden, s->d_model));
-    linear_backward(model, din, grads->up, grads->up_bias, block->up, in, weights->up, pass->N,
-                    s->ff_inputs * s->ff_hidden, s->d_model);
+    linear_backward(model, din, grads->up, NULL, block->up, in, weights->up, pass->N, s->ff_inputs * s->ff_hidden,
+                    s->d_model);
 }
 
 /* ---- residual connections (picture in network.h) ---- */
 
 struct branch_kind {
     const char *norm_name;
-    void (*forward)(const struct pass *pass, int64_t index, const real *in);
+    void (*forward)(const struct pass *pass, int64_t index, const real *in, const real *x, real *sum);
     void (*backward)(const struct pass *pass, int64_t index, const real *in, real *din, const real *dout);
 };
 
@@ -202,9 +222,7 @@ static const real *residual_forward(const struct pass *pass, int64_t index, cons
                              (real)model->shape.norm_epsilon, N, C);
         pass_observe(pass, index, kind->norm_name, branch->normed, (int64_t)C);
     }
-    kind->forward(pass, index, pre ? branch->normed : x);
-    profile_at(model->profile, PROFILE_RESIDUAL, PROFILE_FORWARD, 0);
-    kernels()->add(branch->sum, x, model->scratch.branch_out, N * C);
+    kind->forward(pass, index, pre ? branch->normed : x, x, branch->sum);
     if (!pre) {
         profile_at(model->profile, PROFILE_NORM, PROFILE_FORWARD, 0);
         model->norm->forward(branch->normed, branch->mean, branch->rstd, branch->sum, norm->weight, norm->bias,

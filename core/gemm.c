@@ -25,6 +25,17 @@ void gemm_openblas(enum gemm_form form, int64_t M, int64_t N, int64_t K, real al
               (blasint)ldb, beta, c, (blasint)ldc);
 }
 
+void product_finish(const struct product *p)
+{
+    for (int64_t i = 0; i < p->M; i++) {
+        real *row = p->c + i * p->ldc;
+        if (p->bias)
+            kernels()->add(row, row, p->bias, (size_t)p->N);
+        if (p->addend)
+            kernels()->add(row, row, p->addend + i * p->ldc, (size_t)p->N);
+    }
+}
+
 void gemm_product(const struct product *p)
 {
     if (kernels()->product && p->M >= FEW_ROWS) {
@@ -36,8 +47,7 @@ void gemm_product(const struct product *p)
                   p->beta, p->c, 1);
     else
         gemm_openblas(p->form, p->M, p->N, p->K, p->alpha, p->a, p->lda, p->b, p->ldb, p->beta, p->c, p->ldc);
-    for (int64_t i = 0; p->bias && i < p->M; i++)
-        kernels()->add(p->c + i * p->ldc, p->c + i * p->ldc, p->bias, (size_t)p->N);
+    product_finish(p);
 }
 
 void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda, const real *b,

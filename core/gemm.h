@@ -13,8 +13,11 @@
 void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda, const real *b,
           int64_t ldb, real beta, real *c, int64_t ldc);
 
-/* The same with a bias, or of a triangle. */
+/* The same with a bias and an addend, or of a triangle. */
 void gemm_product(const struct product *product);
+
+/* Adds them to a product that was made without. */
+void product_finish(const struct product *product);
 
 /* gemm() through OpenBLAS, also where it would not be taken: to compare the two. */
 void gemm_openblas(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda,

@@ -214,13 +214,22 @@ static void swiglu(real *out, real *in, size_t N, size_t F)
     }
 }
 
-static void slopes_multiply(real *slopes, const real *dout, size_t N, size_t inputs, size_t F)
+static void slopes_multiply(real *slopes, real *dbias, const real *dout, size_t N, size_t inputs, size_t F)
 {
     for (size_t n = 0; n < N; n++)
         for (size_t part = 0; part < inputs; part++) {
             real *slope = slopes + (n * inputs + part) * F;
             const real *d = dout + n * F;
-            SIMD for (size_t i = 0; i < F; i++) slope[i] *= d[i];
+            if (!dbias) {
+                SIMD for (size_t i = 0; i < F; i++) slope[i] *= d[i];
+                continue;
+            }
+            real *sum = dbias + part * F;
+            SIMD for (size_t i = 0; i < F; i++)
+            {
+                slope[i] *= d[i];
+                sum[i] += slope[i];
+            }
         }
 }
 

@@ -41,8 +41,8 @@ struct kernels {
     void (*product)(const struct product *product); /* NULL: BLAS is as good */
     struct norm_kernel norm[2];                     /* by NORM_* */
     activation_kernel *activation[3];               /* by FEED_FORWARD_* */
-    /* Rows of `inputs` parts of F: each *= dout [N, F] */
-    void (*slopes_multiply)(real *slopes, const real *dout, size_t N, size_t inputs, size_t F);
+    /* Rows of `inputs` parts of F: each *= dout [N, F]; dbias [inputs * F], unless NULL, += what comes out. */
+    void (*slopes_multiply)(real *slopes, real *dbias, const real *dout, size_t N, size_t inputs, size_t F);
 
     void (*add)(real *out, const real *a, const real *b, size_t n);           /* out = a + b; out may be a or b */
     void (*bias_gradient)(real *dbias, const real *dout, size_t N, size_t F); /* += column sums */

@@ -168,8 +168,8 @@ static bool hardware_multiply(struct multiplier *multiplier, const struct produc
     words_make(multiplier->b.base, &operands[1]);
     bool made = onednn_multiply(multiplier->hardware, p->form, p->M, p->N, layout->parts * p->K, (float)p->alpha,
                                 multiplier->a.base, multiplier->b.base, (float)p->beta, (float *)(void *)p->c, p->ldc);
-    for (int64_t i = 0; made && p->bias && i < p->M; i++)
-        kernels()->add(p->c + i * p->ldc, p->c + i * p->ldc, p->bias, (size_t)p->N);
+    if (made)
+        product_finish(p);
     return made;
 }
 

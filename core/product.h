@@ -1,6 +1,6 @@
 /* What is asked of a matrix product: row-major operands, ld = distance between rows as stored.
  *
- *   c = alpha * a * b + beta * c + bias, with beta 0 what c held is not read */
+ *   c = alpha * a * b + beta * c + bias + addend, with beta 0 what c held is not read */
 #ifndef CORE_PRODUCT_H
 #define CORE_PRODUCT_H
 
@@ -28,7 +28,8 @@ struct product {
     real beta;
     real *c;
     int64_t ldc;
-    const real *bias; /* [N], the same for every row; NULL: none */
+    const real *bias;   /* [N], the same for every row; NULL: none */
+    const real *addend; /* [M, N] at distance ldc, not c itself; NULL: none */
     /* Rows of attention: row r of the triangle has `first + r + 1` entries, what is behind them need not be made (NT:
      * C) and is 0 (A as stored, NN and TN). */
     bool causal;

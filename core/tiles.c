@@ -52,7 +52,7 @@ static real copies[BLOCK / ROWS * COPY * DEPTH_OF_COPIES] __attribute__((aligned
 
 /* c [rows, vectors * LANES] of one panel. Row i, column k of `a` is at a[i * down + k * along]. */
 INLINE void tile_make(int rows, int vectors, int64_t K, const real *a, int64_t down, int64_t along, const real *panel,
-                      const struct product *p, real beta, const real *bias, real *c, int64_t ldc)
+                      const struct product *p, real beta, const real *bias, const real *addend, real *c, int64_t ldc)
 {
     vector sums[ROWS][VECTORS], add[VECTORS];
     const real *soon = c;
@@ -81,24 +81,27 @@ INLINE void tile_make(int rows, int vectors, int64_t K, const real *a, int64_t d
     {
         vector_anywhere *out = (vector_anywhere *)(c + j * LANES);
         vector sum = sums[i][j] * p->alpha + add[j];
-        *out = beta == 0 ? sum : sum + beta * *out;
+        sum = beta == 0 ? sum : sum + beta * *out;
+        *out = addend ? sum + *(const vector_anywhere *)(addend + i * ldc + j * LANES) : sum;
     }
 }
 
 /* step: distance of rows of `a` in tiles along rows, of its columns in tiles down columns. */
 typedef void tile(int64_t K, const real *a, int64_t step, const real *panel, const struct product *p, real beta,
-                  const real *bias, real *c, int64_t ldc);
+                  const real *bias, const real *addend, real *c, int64_t ldc);
 
 #define TILE(rows, vectors)                                                                                            \
     static void along_##rows##_##vectors(int64_t K, const real *a, int64_t step, const real *panel,                    \
-                                         const struct product *p, real beta, const real *bias, real *c, int64_t ldc)   \
+                                         const struct product *p, real beta, const real *bias, const real *addend,     \
+                                         real *c, int64_t ldc)                                                         \
     {                                                                                                                  \
-        tile_make(rows, vectors, K, a, step, 1, panel, p, beta, bias, c, ldc);                                         \
+        tile_make(rows, vectors, K, a, step, 1, panel, p, beta, bias, addend, c, ldc);                                 \
     }                                                                                                                  \
     static void down_##rows##_##vectors(int64_t K, const real *a, int64_t step, const real *panel,                     \
-                                        const struct product *p, real beta, const real *bias, real *c, int64_t ldc)    \
+                                        const struct product *p, real beta, const real *bias, const real *addend,      \
+                                        real *c, int64_t ldc)                                                          \
     {                                                                                                                  \
-        tile_make(rows, vectors, K, a, 1, step, panel, p, beta, bias, c, ldc);                                         \
+        tile_make(rows, vectors, K, a, 1, step, panel, p, beta, bias, addend, c, ldc);                                 \
     }
 EACH_ROWS(TILE, 1)
 EACH_ROWS(TILE, 2)
@@ -207,22 +210,25 @@ static void part_tile(const struct part *part, int64_t row, int64_t rows, int64_
     const struct product *p = part->p;
     int64_t from, to, columns = smaller(part->columns - j, COLUMNS);
     const real *bias = p->bias && part->k == 0 ? p->bias + part->column + j : NULL;
-    real beta = part->k == 0 ? p->beta : 1, *c = p->c + row * p->ldc + part->column + j;
+    int64_t at = row * p->ldc + part->column + j;
+    const real *addend = p->addend && part->k + part->K == p->K ? p->addend + at : NULL;
+    real beta = part->k == 0 ? p->beta : 1, *c = p->c + at;
     bool down = p->form == GEMM_TN, wide = columns > LANES;
     rows_depth(part, row, rows, &from, &to);
     tile *make = (down ? tiles_down : tiles_along)[wide][rows - 1];
     a += from * (down ? step : 1);
     const real *panel = panels + j * part->K + from * COLUMNS;
     if (columns == (wide ? COLUMNS : LANES)) {
-        make(to - from, a, step, panel, p, beta, bias, c, p->ldc);
+        make(to - from, a, step, panel, p, beta, bias, addend, c, p->ldc);
         return;
     }
     real corner[ROWS * COLUMNS];
-    make(to - from, a, step, panel, p, 0, NULL, corner, COLUMNS);
+    make(to - from, a, step, panel, p, 0, NULL, NULL, corner, COLUMNS);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++) {
             real sum = corner[i * COLUMNS + k] + (bias ? bias[k] : 0);
-            c[i * p->ldc + k] = beta == 0 ? sum : sum + beta * c[i * p->ldc + k];
+            sum = beta == 0 ? sum : sum + beta * c[i * p->ldc + k];
+            c[i * p->ldc + k] = addend ? sum + addend[i * p->ldc + k] : sum;
         }
 }
 

@@ -75,6 +75,7 @@ static void assert_product(struct product p)
         for (int64_t j = 0; j < p.ldc; j++) {
             double sum = 0, size = 0, old = (double)before[i * p.ldc + j],
                    bias = p.bias && j < p.N ? (double)p.bias[j] : 0;
+            double more = p.addend && j < p.N ? (double)p.addend[i * p.ldc + j] : 0;
             if (p.form == GEMM_NT && past(&p, i, j) && j < p.N)
                 continue;
             for (int64_t k = 0; j < p.N && k < p.K; k++) {
@@ -82,10 +83,11 @@ static void assert_product(struct product p)
                 sum += product;
                 size += fabs(product);
             }
-            double expected = j < p.N ? (double)p.alpha * sum + (double)p.beta * old + bias : old;
+            double expected = j < p.N ? (double)p.alpha * sum + (double)p.beta * old + bias + more : old;
             /* Any order of K additions is within K roundings of the sum of sizes. */
-            double bound =
-                j < p.N ? (double)(p.K + 4) * FLT_EPSILON * (fabs((double)p.alpha) * size + fabs(old) + fabs(bias)) : 0;
+            double bound = j < p.N ? (double)(p.K + 5) * FLT_EPSILON *
+                                         (fabs((double)p.alpha) * size + fabs(old) + fabs(bias) + fabs(more))
+                                   : 0;
             cr_assert(fabs((double)p.c[i * p.ldc + j] - expected) <= bound,
                       "%s, form %d, %d x %d x %d, first %d: element (%d, %d) is %g, not %g", level, (int)p.form,
                       (int)p.M, (int)p.N, (int)p.K, p.causal ? (int)p.first : -1, (int)i, (int)j,
@@ -111,10 +113,13 @@ static void odd_sizes(void)
             assert_product(p);
             p.beta = 1;
             assert_product(p);
-            real *bias = matrix_new("bias", 1, p.N);
+            real *bias = matrix_new("bias", 1, p.N), *addend = matrix_new("addend", p.M, p.N + PAD);
             p.alpha = (real)0.25, p.beta = (real)-0.5, p.bias = bias;
             assert_product(p);
+            p.beta = 0, p.addend = addend;
+            assert_product(p);
             memory_free(bias);
+            memory_free(addend);
         }
 }
 

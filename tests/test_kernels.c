@@ -83,7 +83,7 @@ static void plain_activations_of_a_range(const struct kernels *k)
     for (int kind = FEED_FORWARD_GELU; kind <= FEED_FORWARD_GELU_TANH; kind++) {
         memcpy(dx, x, sizeof dx);
         k->activation[kind](y, dx, 1, POINTS);
-        k->slopes_multiply(dx, one, 1, 1, POINTS);
+        k->slopes_multiply(dx, NULL, one, 1, 1, POINTS);
         for (int i = 0; i < POINTS; i++) {
             double slope, value = functions[kind]((double)x[i], &slope);
             /* A few roundings of a result of up to |x|; near 0 of the factor beside it. */
@@ -105,21 +105,23 @@ Test(kernels, plain_activations_and_their_slopes_are_right)
 static void swiglu_of_a_range(const struct kernels *k)
 {
     enum { F = 1001 };
-    static real in[2 * F], out[F], dout[F], din[2 * F];
+    static real in[2 * F], out[F], dout[F], din[2 * F], dbias[2 * F];
     for (int i = 0; i < F; i++) {
         in[i] = (real)cos(i);
         in[F + i] = (real)(-20 + 40.0 * i / F); /* the gate */
         dout[i] = (real)sin(2 * i + 1);
+        dbias[i] = dbias[F + i] = 1;
     }
     memcpy(din, in, sizeof din);
     k->activation[FEED_FORWARD_SWIGLU](out, din, 1, F);
-    k->slopes_multiply(din, dout, 1, 2, F);
+    k->slopes_multiply(din, dbias, dout, 1, 2, F);
     for (int i = 0; i < F; i++) {
         double up = (double)in[i], gate = (double)in[F + i], d = (double)dout[i], s = 1 / (1 + exp(-gate));
         double bound = 5e-7 * fmax(1, fabs(gate));
         cr_assert_float_eq((double)out[i], up * gate * s, bound, "%s, gate %g", level, gate);
         cr_assert_float_eq((double)din[i], d * gate * s, bound, "%s, gate %g", level, gate);
         cr_assert_float_eq((double)din[F + i], d * up * s * (1 + gate * (1 - s)), bound, "%s, gate %g", level, gate);
+        cr_assert(dbias[i] == din[i] + 1 && dbias[F + i] == din[F + i] + 1, "%s: added to what is there", level);
     }
 }
 
