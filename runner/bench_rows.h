@@ -16,6 +16,13 @@ struct bench_memory {
     double measured, predicted;
 };
 
+/* A sweep beside the operations of its runs; wall 0: not yet. */
+struct bench_grid {
+    size_t runs;
+    double wall, rate; /* seconds; of sgemm on all cores, operations a second */
+    double training_flops, evaluation_flops;
+};
+
 /* What measurements share: made once, when the first one asks for it. */
 struct bench {
     const char *corpus; /* "builtin" or an absolute path */
@@ -27,6 +34,7 @@ struct bench {
     double token_seconds[BENCH_LENGTHS]; /* by bench_length(); 0: not yet */
     double token_flops[BENCH_LENGTHS];
     struct bench_memory memory[BENCH_SHAPES];
+    struct bench_grid grid_time;
     double bpe_train_seconds, bpe_encode_rate, bpe_memory; /* memory: as a multiple of the text */
     char *peers_said;                                      /* its JSON, or NULL */
     char peers_failed[256];                                /* why not */
@@ -67,6 +75,8 @@ void bench_measure_peak_memory(struct bench *bench, int64_t index, struct bench_
 void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_supervision(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_grid(struct bench *bench, int64_t steps, struct bench_figure *figure);
+/* The same with evaluations among the operations that the limit counts. */
+void bench_measure_grid_all(struct bench *bench, int64_t steps, struct bench_figure *figure);
 void bench_measure_bpe_training(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_bpe_memory(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_bpe_encoding(struct bench *bench, int64_t unused, struct bench_figure *figure);

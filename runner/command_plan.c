@@ -209,6 +209,7 @@ static void plan_print_json(const struct session *session, const struct schedule
     json_put(total, "workers", json_integer((json_int_t)workers));
     json_put(total, "node_hours", json_from_double(node_hours(sweep, estimate)));
     json_put(total, "flops", json_from_double(estimate->flops));
+    json_put(total, "evaluation_flops", json_from_double(estimate->evaluation_flops));
     json_put(total, "seconds", json_from_double(estimate->seconds));
     json_put(total, "worker_memory_bytes", json_integer((json_int_t)memory_largest(sweep, schedule)));
     json_put(total, "disk_bytes", json_integer((json_int_t)estimate->disk_bytes));

@@ -82,8 +82,7 @@ static double shape_measure(const struct sweep *sweep, size_t index, void (*note
     return seconds;
 }
 
-/* Tokens that the evaluations still to come read: at step 0, every interval and at the end, of each split. */
-static double evaluation_tokens(const struct config *config, const struct dataset *dataset, int64_t steps_done)
+double estimate_evaluation_tokens(const struct config *config, const struct dataset *dataset, int64_t steps_done)
 {
     int64_t steps = config->training.steps, interval = config->evaluation.interval;
     double between =
@@ -174,8 +173,9 @@ void estimate_make(struct estimate *estimate, const struct sweep *sweep, const s
         out->steps_left = config->training.steps - schedule->runs[i].step;
         /* A forward pass is a third of a training step. */
         double token_seconds = step_seconds[i] / step_tokens / 3;
-        out->seconds = (double)out->steps_left * step_seconds[i] +
-                       evaluation_tokens(config, dataset, schedule->runs[i].step) * token_seconds;
+        double evaluated = estimate_evaluation_tokens(config, dataset, schedule->runs[i].step);
+        out->seconds = (double)out->steps_left * step_seconds[i] + evaluated * token_seconds;
+        estimate->evaluation_flops += run->flops_per_token / 3 * evaluated;
         estimate->flops += run->flops_per_token * step_tokens * (double)out->steps_left;
     }
     size_t busy = workers < schedule->to_train ? workers : schedule->to_train;
