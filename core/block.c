@@ -6,33 +6,45 @@
 
 #include "core/network.h"
 
-/* out [N, outputs] = in [N, inputs] weight^T (+ bias) (+ addend) */
-static void linear_forward(const struct model *model, real *out, const real *in, const real *weight, const real *bias,
-                           const real *addend, int64_t N, int64_t outputs, int64_t inputs)
+/* out [N, outputs] = in [N, inputs] weight^T (+ bias) */
+static struct product linear(real *out, const real *in, const real *weight, const real *bias, int64_t N,
+                             int64_t outputs, int64_t inputs)
 {
-    multiply_product(model->multiplier, &(struct product){.form = GEMM_NT,
-                                                          .M = N,
-                                                          .N = outputs,
-                                                          .K = inputs,
-                                                          .alpha = 1,
-                                                          .a = in,
-                                                          .lda = inputs,
-                                                          .b = weight,
-                                                          .ldb = inputs,
-                                                          .c = out,
-                                                          .ldc = outputs,
-                                                          .bias = bias,
-                                                          .addend = addend});
+    return (struct product){.form = GEMM_NT,
+                            .M = N,
+                            .N = outputs,
+                            .K = inputs,
+                            .alpha = 1,
+                            .a = in,
+                            .lda = inputs,
+                            .b = weight,
+                            .ldb = inputs,
+                            .c = out,
+                            .ldc = outputs,
+                            .bias = bias};
 }
 
-/* din [N, inputs] = dout weight; dweight += dout^T in; dbias += column sums */
+/* dweight += dout^T in; dbias += column sums; din [N, inputs] = dout weight, whose rows then go to rows_done */
 static void linear_backward(const struct model *model, real *din, real *dweight, real *dbias, const real *dout,
-                            const real *in, const real *weight, int64_t N, int64_t outputs, int64_t inputs)
+                            const real *in, const real *weight, int64_t N, int64_t outputs, int64_t inputs,
+                            product_rows *rows_done, void *context)
 {
     if (dbias)
         kernels()->bias_gradient(dbias, dout, (size_t)N, (size_t)outputs);
     multiply(model->multiplier, GEMM_TN, outputs, inputs, N, 1, dout, outputs, in, inputs, 1, dweight, inputs);
-    multiply(model->multiplier, GEMM_NN, N, inputs, outputs, 1, dout, outputs, weight, inputs, 0, din, inputs);
+    multiply_product(model->multiplier, &(struct product){.form = GEMM_NN,
+                                                          .M = N,
+                                                          .N = inputs,
+                                                          .K = outputs,
+                                                          .alpha = 1,
+                                                          .a = dout,
+                                                          .lda = outputs,
+                                                          .b = weight,
+                                                          .ldb = inputs,
+                                                          .c = din,
+                                                          .ldc = inputs,
+                                                          .rows_done = rows_done,
+                                                          .context = context});
 }
 
 /* ---- queries and keys: norm per head, rotation ---- */
@@ -92,10 +104,13 @@ static void branch_end(const struct pass *pass, int64_t index, const char *name,
     int64_t N = pass->N, C = model->shape.d_model;
     real *out = model->scratch.branch_out;
     if (!model->observer && !(dropout && pass_drops(pass))) {
-        linear_forward(model, sum, in, weight, bias, x, N, C, inputs);
+        struct product last = linear(sum, in, weight, bias, N, C, inputs);
+        last.addend = x;
+        multiply_product(model->multiplier, &last);
         return;
     }
-    linear_forward(model, out, in, weight, bias, NULL, N, C, inputs);
+    struct product last = linear(out, in, weight, bias, N, C, inputs);
+    multiply_product(model->multiplier, &last);
     if (dropout)
         pass_drop(pass, dropout, out);
     pass_observe(pass, index, name, out, C);
@@ -112,7 +127,8 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
     struct block *block = &model->blocks[index];
     const struct block_weights *weights = &model->weights.blocks[index];
     profile_at(model->profile, PROFILE_QKV, PROFILE_FORWARD, product_flops(pass->N, shape_qkv(s), s->d_model));
-    linear_forward(model, block->qkv, in, weights->qkv, weights->qkv_bias, NULL, pass->N, shape_qkv(s), s->d_model);
+    struct product qkv = linear(block->qkv, in, weights->qkv, weights->qkv_bias, pass->N, shape_qkv(s), s->d_model);
+    multiply_product(model->multiplier, &qkv);
     profile_at(model->profile, PROFILE_ROTATION, PROFILE_FORWARD, 0);
     if (weights->query_norm)
         qk_norm_forward(pass, block, weights);
@@ -140,7 +156,7 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
     struct scratch *scratch = &model->scratch;
     profile_at(model->profile, PROFILE_OUTPUT, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, shape_q(s)));
     linear_backward(model, scratch->dmix, grads->output, grads->output_bias, dout, block->mix, weights->output, pass->N,
-                    s->d_model, shape_q(s));
+                    s->d_model, shape_q(s), NULL, NULL);
     attention_backward(pass, block);
     profile_at(model->profile, PROFILE_ROTATION, PROFILE_BACKWARD, 0);
     if (model->cosines)
@@ -149,7 +165,37 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
         qk_norm_backward(pass, block, weights, grads);
     profile_at(model->profile, PROFILE_QKV, PROFILE_BACKWARD, 2 * product_flops(pass->N, shape_qkv(s), s->d_model));
     linear_backward(model, din, grads->qkv, grads->qkv_bias, scratch->dqkv, in, weights->qkv, pass->N, shape_qkv(s),
-                    s->d_model);
+                    s->d_model, NULL, NULL);
+}
+
+/* What rows of a feed-forward branch need once a product has made them. */
+struct feed_forward {
+    const struct pass *pass;
+    struct block *block;
+    struct block_weights *grads;
+};
+
+static void activation_rows(void *context, int64_t first, int64_t rows)
+{
+    const struct feed_forward *f = context;
+    struct model *model = f->pass->model;
+    const struct model_shape *s = &model->shape;
+    profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_FORWARD, 0);
+    model->activation(f->block->act + first * s->ff_hidden, f->block->up + first * s->ff_inputs * s->ff_hidden,
+                      (size_t)rows, (size_t)s->ff_hidden);
+    profile_at(model->profile, PROFILE_UP, PROFILE_FORWARD, 0);
+}
+
+static void slope_rows(void *context, int64_t first, int64_t rows)
+{
+    const struct feed_forward *f = context;
+    struct model *model = f->pass->model;
+    const struct model_shape *s = &model->shape;
+    profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_BACKWARD, 0);
+    kernels()->slopes_multiply(f->block->up + first * s->ff_inputs * s->ff_hidden, f->grads->up_bias,
+                               model->scratch.dact + first * s->ff_hidden, (size_t)rows, (size_t)s->ff_inputs,
+                               (size_t)s->ff_hidden);
+    profile_at(model->profile, PROFILE_DOWN, PROFILE_BACKWARD, 0);
 }
 
 static void feed_forward_branch_forward(const struct pass *pass, int64_t index, const real *in, const real *x,
@@ -161,10 +207,17 @@ static void feed_forward_branch_forward(const struct pass *pass, int64_t index, 
     const struct block_weights *weights = &model->weights.blocks[index];
     int64_t inner = s->ff_inputs * s->ff_hidden;
     profile_at(model->profile, PROFILE_UP, PROFILE_FORWARD, product_flops(pass->N, inner, s->d_model));
-    linear_forward(model, block->up, in, weights->up, weights->up_bias, NULL, pass->N, inner, s->d_model);
-    pass_observe(pass, index, s->ff_inputs == 2 ? "feed_forward.up_gate" : "feed_forward.up", block->up, inner);
-    profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_FORWARD, 0);
-    model->activation(block->act, block->up, (size_t)pass->N, (size_t)s->ff_hidden);
+    struct product up = linear(block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
+    struct feed_forward rows = {pass, block, NULL};
+    if (!model->observer) {
+        up.rows_done = activation_rows;
+        up.context = &rows;
+    }
+    multiply_product(model->multiplier, &up);
+    if (model->observer) {
+        pass_observe(pass, index, s->ff_inputs == 2 ? "feed_forward.up_gate" : "feed_forward.up", block->up, inner);
+        activation_rows(&rows, 0, pass->N);
+    }
     pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
     profile_at(model->profile, PROFILE_DOWN, PROFILE_FORWARD, product_flops(pass->N, s->d_model, s->ff_hidden));
     branch_end(pass, index, "feed_forward", block->act, s->ff_hidden, weights->down, weights->down_bias,
@@ -186,15 +239,13 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
         dout = scratch->dbranch;
     }
     profile_at(model->profile, PROFILE_DOWN, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, s->ff_hidden));
+    struct feed_forward rows = {pass, block, grads};
     linear_backward(model, scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N,
-                    s->d_model, s->ff_hidden);
-    profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_BACKWARD, 0);
-    kernels()->slopes_multiply(block->up, grads->up_bias, scratch->dact, (size_t)pass->N, (size_t)s->ff_inputs,
-                               (size_t)s->ff_hidden);
+                    s->d_model, s->ff_hidden, slope_rows, &rows);
     profile_at(model->profile, PROFILE_UP, PROFILE_BACKWARD,
                2 * product_flops(pass->N, s->ff_inputs * s->ff_hidden, s->d_model));
     linear_backward(model, din, grads->up, NULL, block->up, in, weights->up, pass->N, s->ff_inputs * s->ff_hidden,
-                    s->d_model);
+                    s->d_model, NULL, NULL);
 }
 
 /* ---- residual connections (picture in network.h) ---- */

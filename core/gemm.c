@@ -34,6 +34,8 @@ void product_finish(const struct product *p)
         if (p->addend)
             kernels()->add(row, row, p->addend + i * p->ldc, (size_t)p->N);
     }
+    if (p->rows_done)
+        p->rows_done(p->context, 0, p->M);
 }
 
 void gemm_product(const struct product *p)

@@ -16,7 +16,7 @@ void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, cons
 /* The same with a bias and an addend, or of a triangle. */
 void gemm_product(const struct product *product);
 
-/* Adds them to a product that was made without. */
+/* Adds them to a product that was made without, and says that its rows are done. */
 void product_finish(const struct product *product);
 
 /* gemm() through OpenBLAS, also where it would not be taken: to compare the two. */

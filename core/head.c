@@ -27,9 +27,28 @@ static int64_t head_rows(const struct pass *pass, int64_t first)
     return pass->N - first < HEAD_ROWS ? pass->N - first : HEAD_ROWS;
 }
 
-/* Fills scratch.targets and scratch.logits; returns the head's input. */
+/* The loss of rows of logits, and their gradient in the logits' place if it is wanted. */
+struct rows_loss {
+    struct model *model;
+    bool gradient;
+    real weight;
+    double nats;
+};
+
+static void loss_rows(void *context, int64_t first, int64_t rows)
+{
+    struct rows_loss *loss = context;
+    struct model *model = loss->model;
+    int64_t V = model->shape.vocab_size;
+    profile_at(model->profile, PROFILE_LOSS, PROFILE_FORWARD, 0);
+    loss->nats += kernels()->cross_entropy(model->scratch.logits + first * V, model->scratch.targets + first,
+                                           loss->gradient, loss->weight, (size_t)rows, (size_t)V);
+    profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, 0);
+}
+
+/* Fills scratch.targets and scratch.logits, or their gradient; returns the head's input. */
 static const real *head_chunk(const struct pass *pass, int64_t depth, const int32_t *targets, int64_t first,
-                              int64_t rows)
+                              int64_t rows, struct rows_loss *loss)
 {
     struct model *model = pass->model;
     int64_t C = model->shape.d_model, V = model->shape.vocab_size;
@@ -37,23 +56,30 @@ static const real *head_chunk(const struct pass *pass, int64_t depth, const int3
         model->scratch.targets[i] = target_at(targets, pass->T, first + i, depth);
     const real *in = head_input(pass, depth, first, rows);
     profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, product_flops(rows, V, C));
-    multiply(model->multiplier, GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, V);
+    multiply_product(model->multiplier, &(struct product){.form = GEMM_NT,
+                                                          .M = rows,
+                                                          .N = V,
+                                                          .K = C,
+                                                          .alpha = 1,
+                                                          .a = in,
+                                                          .lda = C,
+                                                          .b = model->weights.head,
+                                                          .ldb = C,
+                                                          .c = model->scratch.logits,
+                                                          .ldc = V,
+                                                          .rows_done = loss_rows,
+                                                          .context = loss});
     return in;
 }
 
 double head_loss(const struct pass *pass, const int32_t *targets, int64_t *counted)
 {
-    struct model *model = pass->model;
-    double nats = 0;
-    for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
-        int64_t rows = head_rows(pass, first);
-        head_chunk(pass, 1, targets, first, rows);
-        nats += kernels()->cross_entropy(model->scratch.logits, model->scratch.targets, false, 0, (size_t)rows,
-                                         (size_t)model->shape.vocab_size);
-    }
+    struct rows_loss loss = {.model = pass->model};
+    for (int64_t first = 0; first < pass->N; first += HEAD_ROWS)
+        head_chunk(pass, 1, targets, first, head_rows(pass, first), &loss);
     for (int64_t n = 0; n < pass->N; n++)
         *counted += targets[n] >= 0;
-    return nats;
+    return loss.nats;
 }
 
 static double head_depth_gradient(const struct pass *pass, int64_t depth, const int32_t *targets, double weight,
@@ -62,13 +88,10 @@ static double head_depth_gradient(const struct pass *pass, int64_t depth, const 
     struct model *model = pass->model;
     struct scratch *scratch = &model->scratch;
     int64_t C = model->shape.d_model, V = model->shape.vocab_size;
-    double nats = 0;
+    struct rows_loss loss = {model, true, (real)weight, 0};
     for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
         int64_t rows = head_rows(pass, first);
-        const real *in = head_chunk(pass, depth, targets, first, rows);
-        profile_at(model->profile, PROFILE_LOSS, PROFILE_FORWARD, 0);
-        nats +=
-            kernels()->cross_entropy(scratch->logits, scratch->targets, true, (real)weight, (size_t)rows, (size_t)V);
+        const real *in = head_chunk(pass, depth, targets, first, rows, &loss);
         profile_at(model->profile, PROFILE_HEAD, PROFILE_BACKWARD, 2 * product_flops(rows, V, C));
         multiply(model->multiplier, GEMM_TN, V, C, rows, 1, scratch->logits, V, in, C, 1, model->grads.head, C);
         if (depth == 1) {
@@ -84,7 +107,7 @@ static double head_depth_gradient(const struct pass *pass, int64_t depth, const 
                      model->weights.adapters[depth - 2], C, 1, dx + first * C, C);
         }
     }
-    return nats * weight;
+    return loss.nats * weight;
 }
 
 double head_loss_gradient(const struct pass *pass, const int32_t *targets, const int64_t *counts, real *dx)

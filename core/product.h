@@ -17,6 +17,9 @@ enum gemm_form { GEMM_NN, GEMM_NT, GEMM_TN };
 
 enum { PRODUCT_PANELS = 1 << 18 }; /* elements of b that are copied at a time */
 
+/* Rows [first, first + rows) of C are done: each row once, in order. What comes next finds them in the cache. */
+typedef void product_rows(void *context, int64_t first, int64_t rows);
+
 struct product {
     enum gemm_form form;
     int64_t M, N, K;
@@ -34,6 +37,8 @@ struct product {
      * C) and is 0 (A as stored, NN and TN). */
     bool causal;
     int64_t first;
+    product_rows *rows_done; /* NULL: nobody asks */
+    void *context;
 };
 
 #endif

@@ -248,6 +248,8 @@ static void part_block(const struct part *part, int64_t first, int64_t rows)
             else
                 part_tile(part, first + i, height, j, a + i * (p->form == GEMM_TN ? 1 : p->lda), p->lda);
         }
+    if (p->rows_done && part->column + part->columns == p->N && part->k + part->K == p->K)
+        p->rows_done(p->context, first, rows);
 }
 
 /* Parts of at most `most`, all about as long. */
