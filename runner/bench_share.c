@@ -18,16 +18,16 @@ void bench_share_measure(const struct bench_case *row, size_t rounds, struct ben
     enum { STEPS = 2 };
     struct config config = bench_case_config(row);
     struct bench_model model;
-    double *rates = memory_alloc(rounds, sizeof *rates), *seconds = memory_alloc(rounds, sizeof *seconds);
-    double *ratios = memory_alloc(rounds, sizeof *ratios);
+    double *rates = memory_alloc(rounds * STEPS, sizeof *rates),
+           *seconds = memory_alloc(rounds * STEPS, sizeof *seconds);
+    double *ratios = memory_alloc(rounds * STEPS, sizeof *ratios);
     bench_model_init(&model, &config, row->vocab_size);
     bench_model_step(&model);
     bench_model_sgemm(&model);
-    /* Each round's steps beside the products just before and after them: machines change their pace. */
+    /* Each step beside the products just before and after it: machines change their pace. */
     double before = bench_model_sgemm(&model);
-    for (size_t round = 0; round < rounds; round++) {
-        for (int i = 0; i < STEPS; i++)
-            seconds[round] += bench_model_step(&model) / STEPS;
+    for (size_t round = 0; round < rounds * STEPS; round++) {
+        seconds[round] = bench_model_step(&model);
         double after = bench_model_sgemm(&model);
         rates[round] = (before + after) / 2;
         ratios[round] = model.flops_per_step / seconds[round] / rates[round];
@@ -36,9 +36,9 @@ void bench_share_measure(const struct bench_case *row, size_t rounds, struct ben
     *share = (struct bench_share){.measured = true,
                                   .flops_per_step = model.flops_per_step,
                                   .tokens_per_step = model.tokens_per_step,
-                                  .share = bench_share_believe(bench_median(ratios, rounds)),
-                                  .sgemm_rate = bench_median(rates, rounds),
-                                  .step_seconds = bench_median(seconds, rounds)};
+                                  .share = bench_share_believe(bench_median(ratios, rounds * STEPS)),
+                                  .sgemm_rate = bench_median(rates, rounds * STEPS),
+                                  .step_seconds = bench_median(seconds, rounds * STEPS)};
     bench_model_release(&model);
     memory_free(rates);
     memory_free(seconds);

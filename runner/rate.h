@@ -20,7 +20,8 @@ double products_flops(const struct products *products); /* 2 * multiplications *
 double products_time(struct products *products);
 
 /* The seconds of the same with each product by the fastest of ours, OpenBLAS and, where it is there, oneDNN: the best
- * that this machine has. oneDNN is left out with kernels below the processor's. */
+ * that this machine has. Which one that is is tried out at the first call. oneDNN is left out with kernels below the
+ * processor's. */
 double products_best_time(struct products *products);
 
 /* Makes an M x K by K x N product in all three forms and compares with a plain loop in double. The result is the
