@@ -46,7 +46,7 @@ typedef real vector_anywhere __attribute__((vector_size(VECTOR_BYTES), aligned(s
 typedef real quad __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
 
 static real panels[PRODUCT_PANELS] __attribute__((aligned(64)));
-static real copies[BLOCK / ROWS * COPY * DEPTH_OF_COPIES] __attribute__((aligned(64)));
+static real copies[BLOCK / ROWS * COPY * (DEPTH_OF_COPIES + 1)] __attribute__((aligned(64)));
 
 /* ---- one tile ---- */
 
@@ -167,13 +167,14 @@ static void panels_fill(const struct product *p, int64_t first, int64_t width, i
 }
 
 /* Rows [first, first + rows) of A^T, ROWS of them side by side: tiles read them in one go, where they lie far apart in
- * `a`. Each group is COPY long, whole cache lines: twice as fast to write. */
+ * `a`. Each group is COPY long, whole cache lines: twice as fast to write; one more lies between those of the next
+ * rows, so that they do not meet in the same sets of the cache. */
 static void copies_fill(const struct product *p, int64_t first, int64_t rows, int64_t k, int64_t K)
 {
     for (int64_t i = 0; i < K; i++) {
         const real *row = p->a + (k + i) * p->lda + first;
         real *out = copies + i * COPY;
-        for (int64_t j = 0; j < rows; j += ROWS, out += K * COPY)
+        for (int64_t j = 0; j < rows; j += ROWS, out += (K + 1) * COPY)
             if (first + j + COPY <= p->M)
                 memcpy(out, row + j, COPY * sizeof(real));
             else
@@ -244,7 +245,7 @@ static void part_block(const struct part *part, int64_t first, int64_t rows)
             if (p->causal && p->form == GEMM_NT && part->column + j > p->first + first + i + height - 1)
                 continue;
             if (part->copied)
-                part_tile(part, first + i, height, j, copies + i / ROWS * COPY * part->K, COPY);
+                part_tile(part, first + i, height, j, copies + i / ROWS * COPY * (part->K + 1), COPY);
             else
                 part_tile(part, first + i, height, j, a + i * (p->form == GEMM_TN ? 1 : p->lda), p->lda);
         }
