@@ -17,7 +17,8 @@ enum gemm_form { GEMM_NN, GEMM_NT, GEMM_TN };
 
 enum { PRODUCT_PANELS = 1 << 18 }; /* elements of b that are copied at a time */
 
-/* Rows [first, first + rows) of C are done: each row once, in order. What comes next finds them in the cache. */
+/* Rows [first, first + rows) of C are done: each row once, in order. What comes next finds them in the cache; it must
+ * not multiply itself. */
 typedef void product_rows(void *context, int64_t first, int64_t rows);
 
 struct product {

@@ -9,7 +9,8 @@
  *          +--------+--------+---         (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
  *                                         2008).
  *
- * The order in which an element is summed depends on K and the form alone, not on M, N or where operands lie. */
+ * The order in which an element is summed depends on K, the form and whether N is small, not on M or where operands
+ * lie. */
 #include <string.h>
 
 #include "core/kernels.h"
