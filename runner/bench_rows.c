@@ -56,7 +56,7 @@ const struct bench_share *bench_share_of(struct bench *bench, int64_t index)
 void bench_measure_share(struct bench *bench, int64_t index, struct bench_figure *figure)
 {
     const struct bench_share *share = bench_share_of(bench, index);
-    bench_value(figure, 100 * share->share, "fp32, one thread: %.1f ms a step, sgemm %.1f GFLOP/s",
+    bench_value(figure, 100 * share->ratio, "fp32, one thread: %.1f ms a step, sgemm %.1f GFLOP/s",
                 share->step_seconds * 1e3, share->sgemm_rate * 1e-9);
 }
 

@@ -36,9 +36,10 @@ void bench_share_measure(const struct bench_case *row, size_t rounds, struct ben
     *share = (struct bench_share){.measured = true,
                                   .flops_per_step = model.flops_per_step,
                                   .tokens_per_step = model.tokens_per_step,
-                                  .share = bench_share_believe(bench_median(ratios, rounds * STEPS)),
+                                  .ratio = bench_median(ratios, rounds * STEPS),
                                   .sgemm_rate = bench_median(rates, rounds * STEPS),
                                   .step_seconds = bench_median(seconds, rounds * STEPS)};
+    share->share = bench_share_believe(share->ratio);
     bench_model_release(&model);
     memory_free(rates);
     memory_free(seconds);

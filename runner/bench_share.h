@@ -13,6 +13,7 @@ struct bench_share {
     double flops_per_step, tokens_per_step;
     double sgemm_rate, step_seconds; /* medians over the rounds */
     double share;                    /* NaN when it came out above 1 and is not to be believed */
+    double ratio;                    /* the same as it was measured, also above 1 */
 };
 
 /* Products and training steps take turns, so that whatever else slows the machine slows both. */
