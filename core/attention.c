@@ -48,20 +48,10 @@ static void block_multiply(const struct model *model, enum gemm_form form, int64
                            int64_t first, real alpha, const real *a, int64_t lda, const real *b, int64_t ldb, real beta,
                            real *c, int64_t ldc)
 {
-    multiply_product(model->multiplier, &(struct product){.form = form,
-                                                          .M = M,
-                                                          .N = N,
-                                                          .K = K,
-                                                          .alpha = alpha,
-                                                          .a = a,
-                                                          .lda = lda,
-                                                          .b = b,
-                                                          .ldb = ldb,
-                                                          .beta = beta,
-                                                          .c = c,
-                                                          .ldc = ldc,
-                                                          .causal = true,
-                                                          .first = first});
+    struct product product = product_of(form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc);
+    product.causal = true;
+    product.first = first;
+    multiply_product(model->multiplier, &product);
 }
 
 /* Of one product of a block of rows. */

@@ -10,18 +10,9 @@
 static struct product linear(real *out, const real *in, const real *weight, const real *bias, int64_t N,
                              int64_t outputs, int64_t inputs)
 {
-    return (struct product){.form = GEMM_NT,
-                            .M = N,
-                            .N = outputs,
-                            .K = inputs,
-                            .alpha = 1,
-                            .a = in,
-                            .lda = inputs,
-                            .b = weight,
-                            .ldb = inputs,
-                            .c = out,
-                            .ldc = outputs,
-                            .bias = bias};
+    struct product product = product_of(GEMM_NT, N, outputs, inputs, 1, in, inputs, weight, inputs, 0, out, outputs);
+    product.bias = bias;
+    return product;
 }
 
 /* dweight += dout^T in; dbias += column sums; din [N, inputs] = dout weight, whose rows then go to rows_done */
@@ -32,19 +23,10 @@ static void linear_backward(const struct model *model, real *din, real *dweight,
     if (dbias)
         kernels()->bias_gradient(dbias, dout, (size_t)N, (size_t)outputs);
     multiply(model->multiplier, GEMM_TN, outputs, inputs, N, 1, dout, outputs, in, inputs, 1, dweight, inputs);
-    multiply_product(model->multiplier, &(struct product){.form = GEMM_NN,
-                                                          .M = N,
-                                                          .N = inputs,
-                                                          .K = outputs,
-                                                          .alpha = 1,
-                                                          .a = dout,
-                                                          .lda = outputs,
-                                                          .b = weight,
-                                                          .ldb = inputs,
-                                                          .c = din,
-                                                          .ldc = inputs,
-                                                          .rows_done = rows_done,
-                                                          .context = context});
+    struct product product = product_of(GEMM_NN, N, inputs, outputs, 1, dout, outputs, weight, inputs, 0, din, inputs);
+    product.rows_done = rows_done;
+    product.context = context;
+    multiply_product(model->multiplier, &product);
 }
 
 /* ---- queries and keys: norm per head, rotation ---- */

@@ -55,18 +55,8 @@ void gemm_product(const struct product *p)
 void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a, int64_t lda, const real *b,
           int64_t ldb, real beta, real *c, int64_t ldc)
 {
-    gemm_product(&(struct product){.form = form,
-                                   .M = M,
-                                   .N = N,
-                                   .K = K,
-                                   .alpha = alpha,
-                                   .a = a,
-                                   .lda = lda,
-                                   .b = b,
-                                   .ldb = ldb,
-                                   .beta = beta,
-                                   .c = c,
-                                   .ldc = ldc});
+    struct product product = product_of(form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc);
+    gemm_product(&product);
 }
 
 size_t gemm_memory(void)

@@ -56,19 +56,11 @@ static const real *head_chunk(const struct pass *pass, int64_t depth, const int3
         model->scratch.targets[i] = target_at(targets, pass->T, first + i, depth);
     const real *in = head_input(pass, depth, first, rows);
     profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, product_flops(rows, V, C));
-    multiply_product(model->multiplier, &(struct product){.form = GEMM_NT,
-                                                          .M = rows,
-                                                          .N = V,
-                                                          .K = C,
-                                                          .alpha = 1,
-                                                          .a = in,
-                                                          .lda = C,
-                                                          .b = model->weights.head,
-                                                          .ldb = C,
-                                                          .c = model->scratch.logits,
-                                                          .ldc = V,
-                                                          .rows_done = loss_rows,
-                                                          .context = loss});
+    struct product product =
+        product_of(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, V);
+    product.rows_done = loss_rows;
+    product.context = loss;
+    multiply_product(model->multiplier, &product);
     return in;
 }
 

@@ -201,16 +201,6 @@ void multiply_product(struct multiplier *multiplier, const struct product *produ
 void multiply(struct multiplier *multiplier, enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha,
               const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
 {
-    multiply_product(multiplier, &(struct product){.form = form,
-                                                   .M = M,
-                                                   .N = N,
-                                                   .K = K,
-                                                   .alpha = alpha,
-                                                   .a = a,
-                                                   .lda = lda,
-                                                   .b = b,
-                                                   .ldb = ldb,
-                                                   .beta = beta,
-                                                   .c = c,
-                                                   .ldc = ldc});
+    struct product product = product_of(form, M, N, K, alpha, a, lda, b, ldb, beta, c, ldc);
+    multiply_product(multiplier, &product);
 }

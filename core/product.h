@@ -42,4 +42,15 @@ struct product {
     void *context;
 };
 
+/* One of plain operands: no bias, no addend, no triangle. */
+static inline struct product product_of(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, const real *a,
+                                        int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
+{
+    struct product product = {.form = form, .M = M, .N = N, .K = K, .alpha = alpha, .beta = beta};
+    product.a = a, product.lda = lda;
+    product.b = b, product.ldb = ldb;
+    product.c = c, product.ldc = ldc;
+    return product;
+}
+
 #endif

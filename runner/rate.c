@@ -120,22 +120,6 @@ double products_flops(const struct products *products)
     return flops;
 }
 
-double products_time(struct products *products)
-{
-    int64_t rows = products->rows;
-    real *x = products->input, *y = products->output, *w = products->weight;
-    double start = seconds_now();
-    for (size_t i = 0; i < products->count; i++) {
-        int64_t out = products->items[i].outputs, in = products->items[i].inputs;
-        for (int64_t k = 0; k < products->items[i].count; k++) {
-            gemm(GEMM_NT, rows, out, in, 1, x, in, w, in, 0, y, out);
-            gemm(GEMM_NN, rows, in, out, 1, y, out, w, in, 0, products->input_gradient, in);
-            gemm(GEMM_TN, out, in, rows, 1, y, out, x, in, 0, products->weight_gradient, in);
-        }
-    }
-    return seconds_now() - start;
-}
-
 /* oneDNN takes all that the processor has: no ceiling for lesser kernels (RUNNER_CPU). */
 static bool maker_comes(enum maker maker)
 {
@@ -165,6 +149,16 @@ static double product_time(const struct products *products, const struct item *i
         onednn_sgemm(form, M, N, K, 1, a, lda, b, in, 0, c, N);
 #endif
     return seconds_now() - start;
+}
+
+double products_time(struct products *products)
+{
+    double total = 0;
+    for (size_t i = 0; i < products->count; i++)
+        for (enum gemm_form form = GEMM_NN; form <= GEMM_TN; form++)
+            for (int64_t k = 0; k < products->items[i].count; k++)
+                total += product_time(products, &products->items[i], form, MAKER_OURS);
+    return total;
 }
 
 /* The fastest maker of each product, by the best of some turns. Chosen once: the fastest of one turn would be the one

@@ -9,29 +9,12 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "core/cpu.h"
 #include "core/memory.h"
 #include "core/onednn.h"
 #include "core/random.h"
+#include "tests/levels.h"
 
 enum { PAD = 3 }; /* rows are stored further apart than they are wide */
-
-static const char *level; /* in use, for messages */
-
-static void each_level(void (*test)(void))
-{
-    static const char *const levels[] = {"v2", "v3", "v4", "generic"};
-    int tested = 0;
-    for (int i = 0; i < 4; i++) {
-        struct error err;
-        if (!cpu_select(levels[i], &err))
-            continue;
-        level = levels[i];
-        test();
-        tested++;
-    }
-    cr_assert_gt(tested, 0, "no level runs here");
-}
 
 static real *matrix_new(const char *name, int64_t rows, int64_t ld)
 {

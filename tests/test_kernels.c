@@ -7,26 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/cpu.h"
 #include "core/knob.h"
 #include "core/memory.h"
-
-static const char *level; /* in use, for messages */
-
-static void each_level(void (*test)(const struct kernels *k))
-{
-    static const char *const levels[] = {"v2", "v3", "v4", "generic"};
-    int tested = 0;
-    for (int i = 0; i < 4; i++) {
-        struct error err;
-        if (!cpu_select(levels[i], &err))
-            continue;
-        level = levels[i];
-        test(kernels());
-        tested++;
-    }
-    cr_assert_gt(tested, 0, "no level runs here");
-}
+#include "tests/levels.h"
 
 enum { POINTS = 20001 };
 
@@ -37,8 +20,9 @@ static void fill_range(real *x, double low, double high)
         x[i] = (real)(low + (high - low) * i / (POINTS - 1));
 }
 
-static void exponential_of_a_range(const struct kernels *k)
+static void exponential_of_a_range(void)
 {
+    const struct kernels *k = kernels();
     static real x[POINTS], y[POINTS];
     fill_range(x, -87, 88);
     k->exponential(y, x, POINTS);
@@ -73,8 +57,9 @@ static double gelu_tanh(double x, double *slope)
     return 0.5 * x * (1 + t);
 }
 
-static void plain_activations_of_a_range(const struct kernels *k)
+static void plain_activations_of_a_range(void)
 {
+    const struct kernels *k = kernels();
     static real x[POINTS], y[POINTS], one[POINTS], dx[POINTS];
     double (*const functions[])(double, double *) = {[FEED_FORWARD_GELU] = gelu, [FEED_FORWARD_GELU_TANH] = gelu_tanh};
     fill_range(x, -12, 12);
@@ -102,8 +87,9 @@ Test(kernels, plain_activations_and_their_slopes_are_right)
     each_level(plain_activations_of_a_range);
 }
 
-static void swiglu_of_a_range(const struct kernels *k)
+static void swiglu_of_a_range(void)
 {
+    const struct kernels *k = kernels();
     enum { F = 1001 };
     static real in[2 * F], out[F], dout[F], din[2 * F], dbias[2 * F];
     for (int i = 0; i < F; i++) {
@@ -130,8 +116,9 @@ Test(kernels, swiglu_and_its_slopes_are_right)
     each_level(swiglu_of_a_range);
 }
 
-static void softmax_of_rows(const struct kernels *k)
+static void softmax_of_rows(void)
 {
+    const struct kernels *k = kernels();
     enum { ROWS = 5, LD = 64, FIRST = 29, WIDTH = 50 };
     static real scores[ROWS * LD], again[ROWS * LD], before[ROWS * LD], largest[ROWS], scale[ROWS];
     struct random_stream stream = random_stream_make(1, "scores");
@@ -164,8 +151,9 @@ Test(kernels, causal_softmax_is_right_and_can_be_made_again)
     each_level(softmax_of_rows);
 }
 
-static void cross_entropy_of_rows(const struct kernels *k)
+static void cross_entropy_of_rows(void)
 {
+    const struct kernels *k = kernels();
     enum { ROWS = 4, V = 101 };
     static real logits[ROWS * V], before[ROWS * V];
     const int32_t targets[ROWS] = {0, 100, -1, 50};
@@ -198,8 +186,9 @@ Test(kernels, cross_entropy_and_its_gradient_are_right_and_ignore_minus_one)
     each_level(cross_entropy_of_rows);
 }
 
-static void dropout_of_rows(const struct kernels *k)
+static void dropout_of_rows(void)
 {
+    const struct kernels *k = kernels();
     enum { ROWS = 64, COLUMNS = 67 };
     static real whole[ROWS * COLUMNS], parts[ROWS * COLUMNS], later[ROWS * COLUMNS];
     struct random_stream stream = random_stream_make(1, "dropout/embedding");
@@ -231,8 +220,9 @@ Test(kernels, dropout_keeps_its_share_and_is_numbered_by_element)
     each_level(dropout_of_rows);
 }
 
-static void rotation_there_and_back(const struct kernels *k)
+static void rotation_there_and_back(void)
 {
+    const struct kernels *k = kernels();
     enum { N = 9, T = 3, HEADS = 3, D = 6, LD = 20 };
     static real x[N * LD], before[N * LD], cosines[8 * D / 2], sines[8 * D / 2];
     struct random_stream stream = random_stream_make(1, "x");
@@ -262,8 +252,9 @@ Test(kernels, rotation_uses_its_position_and_turns_back)
     each_level(rotation_there_and_back);
 }
 
-static void not_a_number_stays(const struct kernels *k)
+static void not_a_number_stays(void)
 {
+    const struct kernels *k = kernels();
     enum { C = 19 };
     real in[2 * C], out[2 * C], mean[1], rstd[1], weight[C], scores[3 * KERNEL_LANES], most[1], scale[1];
     for (int kind = 0; kind < 3; kind++) {
@@ -309,8 +300,9 @@ static uint32_t word_of(float value)
     return word;
 }
 
-static void bf16_of_single_numbers(const struct kernels *k)
+static void bf16_of_single_numbers(void)
 {
+    const struct kernels *k = kernels();
     static const uint32_t cases[][2] = {
         {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3f800000, 0x3f80}, /* 0, -0, 1 */
         {0x3f808000, 0x3f80}, {0x3f818000, 0x3f82},                       /* half way: to the even one, below, above */
@@ -343,8 +335,9 @@ Test(kernels, bf16_is_the_nearest_ties_to_even_and_keeps_what_is_not_finite)
     each_level(bf16_of_single_numbers);
 }
 
-static void bf16_parts_of_a_range(const struct kernels *k)
+static void bf16_parts_of_a_range(void)
 {
+    const struct kernels *k = kernels();
     static real x[POINTS], high[POINTS], low[POINTS];
     fill_range(x, -3, 5);
     k->bf16_split(high, low, x, POINTS);

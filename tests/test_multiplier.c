@@ -32,7 +32,7 @@ static double rounded(double x)
     return nearbyint(x / unit) * unit;
 }
 
-static double product_of(int precision, double a, double b)
+static double scalar_product(int precision, double a, double b)
 {
     if (precision == PRECISION_FP32)
         return a * b;
@@ -61,7 +61,7 @@ static void assert_product(struct multiplier *multiplier, int precision, enum ge
             for (int64_t k = 0; j < s.N && k < s.K; k++) {
                 double left = (double)(a_transposed ? a[k * lda + i] : a[i * lda + k]);
                 double right = (double)(b_transposed ? b[j * ldb + k] : b[k * ldb + j]);
-                sum += product_of(precision, left, right);
+                sum += scalar_product(precision, left, right);
                 size += fabs(left * right);
             }
             double expected = j < s.N ? (double)alpha * sum + (double)beta * old : old;
