@@ -18,6 +18,7 @@ enum { CHAINS = 12, ROUNDS = 2500, UNROLLED = 8, TRIES = 8 };
 /* What the chains begin and end with: out of the compiler's sight, or it works some of them out by itself. */
 static volatile float source, sink;
 
+/* NOLINTBEGIN(bugprone-macro-repeated-side-effects): what EIGHT_TIMES is for is to repeat them. */
 #ifdef __x86_64__
 __attribute__((target("avx512f"))) static double chains_512(void)
 {
@@ -60,6 +61,7 @@ static double chains_plain(void)
         sink = sums[i][0];
     return 2.0 * 4 * CHAINS * ROUNDS * UNROLLED;
 }
+/* NOLINTEND(bugprone-macro-repeated-side-effects) */
 
 static double best_rate(double (*chains)(void))
 {

@@ -202,7 +202,7 @@ static bool grid_flops(struct bench *bench, const char *const *sets, size_t set_
     struct experiment *experiment = experiment_load(bench->grid, &options, &problems);
     struct sweep *sweep = experiment ? sweep_resolve(experiment, cache, &problems) : NULL;
     *grid = (struct bench_grid){.runs = sweep ? sweep->run_count : 0};
-    for (size_t i = 0; i < grid->runs; i++) {
+    for (size_t i = 0; sweep && i < sweep->run_count; i++) {
         const struct run *run = &sweep->runs[i];
         const struct config *config = &sweep->experiment->variants[run->variant].config;
         grid->training_flops += run->flops_per_token * (double)config->training.steps *
