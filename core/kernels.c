@@ -558,8 +558,16 @@ extern const struct kernels PASTE(kernels_, KERNEL_LEVEL);
 const struct kernels PASTE(kernels_, KERNEL_LEVEL) = {
     .level = TEXT(KERNEL_LEVEL),
     .product = PRODUCT,
-    .norm = {{layernorm_forward, layernorm_backward}, {rmsnorm_forward, rmsnorm_backward}},
-    .activation = {gelu, gelu_tanh, swiglu},
+    /* clang-format off */
+    .norm = {
+#define NORM(NAME, name, ...) {name##_forward, name##_backward},
+#include "core/parts.def"
+    },
+    .activation = {
+#define ACTIVATION(NAME, name, ...) name,
+#include "core/parts.def"
+    },
+    /* clang-format on */
     .slopes_multiply = slopes_multiply,
     .add = add,
     .bias_gradient = bias_gradient,

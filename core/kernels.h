@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/knob.h"
 #include "core/product.h"
 #include "core/random.h"
 #include "core/real.h"
@@ -39,8 +40,8 @@ struct adamw {
 struct kernels {
     const char *level;
     void (*product)(const struct product *product); /* NULL: BLAS is as good */
-    struct norm_kernel norm[2];                     /* by NORM_* */
-    activation_kernel *activation[3];               /* by FEED_FORWARD_* */
+    struct norm_kernel norm[NORM_COUNT];
+    activation_kernel *activation[FEED_FORWARD_COUNT];
     /* Rows of `inputs` parts of F: each *= dout [N, F]; dbias [inputs * F], unless NULL, += what comes out. */
     void (*slopes_multiply)(real *slopes, real *dbias, const real *dout, size_t N, size_t inputs, size_t F);
 

@@ -16,6 +16,28 @@
 #define PATH_tokenizer "data.tokenizer"
 
 /* clang-format off */
+/* "|layernorm|rmsnorm" */
+static const char norm_choices[] =
+#define NORM(NAME, name, ...) "|" #name
+#include "core/parts.def"
+    ;
+static const char activation_choices[] =
+#define ACTIVATION(NAME, name, ...) "|" #name
+#include "core/parts.def"
+    ;
+
+static const struct {
+    double epsilon;
+    bool bias;
+} norms[] = {
+#define NORM(NAME, name, epsilon, bias) {epsilon, bias},
+#include "core/parts.def"
+};
+static const int64_t activation_inputs[] = {
+#define ACTIVATION(NAME, name, inputs) inputs,
+#include "core/parts.def"
+};
+
 #define ROW(g, f, text) .name = PATH_##g "." #f, .group = PATH_##g, .field = #f, .doc = (text), .offset = offsetof(struct config, g.f)
 #define GROUP(group)
 #define END_GROUP
@@ -66,11 +88,16 @@ void knob_set(const struct knob *knob, struct config *config, union knob_value v
     }
 }
 
+static bool number_equal(double a, double b)
+{
+    return !(a < b) && !(a > b);
+}
+
 bool knob_equal(const struct knob *knob, union knob_value a, union knob_value b)
 {
     switch (knob->kind) {
     case KNOB_INTEGER: return a.integer == b.integer;
-    case KNOB_NUMBER: return !(a.number < b.number) && !(a.number > b.number);
+    case KNOB_NUMBER: return number_equal(a.number, b.number);
     case KNOB_BOOLEAN: return a.boolean == b.boolean;
     case KNOB_CHOICE: return a.choice == b.choice;
     }
@@ -281,7 +308,7 @@ bool knob_parse(const struct knob *knob, const char *text, bool quoted, union kn
 static int64_t ff_hidden_from(int64_t multiplier, const struct model_config *model)
 {
     int64_t full = multiplier * model->d_model;
-    if (model->feed_forward != FEED_FORWARD_SWIGLU)
+    if (activation_inputs[model->feed_forward] == 1)
         return full;
     int64_t rounded = (2 * full + 12) / 24 * 8; /* 2/3 to the nearest multiple of 8 */
     return rounded < 8 ? 8 : rounded;
@@ -290,14 +317,6 @@ static int64_t ff_hidden_from(int64_t multiplier, const struct model_config *mod
 static int64_t ff_hidden_of(const struct model_config *model)
 {
     return model->ff_hidden ? model->ff_hidden : ff_hidden_from(model->ff_multiplier, model);
-}
-
-#define LAYERNORM_EPSILON 1e-5
-#define RMSNORM_EPSILON 1e-6
-
-static double norm_epsilon_standard(const struct model_config *model)
-{
-    return model->norm == NORM_LAYERNORM ? LAYERNORM_EPSILON : RMSNORM_EPSILON;
 }
 
 struct model_shape model_shape_of(const struct model_config *model, int64_t vocab_size)
@@ -312,10 +331,10 @@ struct model_shape model_shape_of(const struct model_config *model, int64_t voca
         .n_layers = model->n_layers,
         .vocab_size = vocab_size,
         .mtp_depth = model->mtp_depth,
-        .norm_epsilon = model->norm_epsilon > 0 ? model->norm_epsilon : norm_epsilon_standard(model),
-        .qk_norm_epsilon = model->norm_epsilon > 0 ? model->norm_epsilon : RMSNORM_EPSILON,
-        .ff_inputs = model->feed_forward == FEED_FORWARD_SWIGLU ? 2 : 1,
-        .norm_bias = model->norm == NORM_LAYERNORM,
+        .norm_epsilon = model->norm_epsilon > 0 ? model->norm_epsilon : norms[model->norm].epsilon,
+        .qk_norm_epsilon = model->norm_epsilon > 0 ? model->norm_epsilon : norms[NORM_RMSNORM].epsilon,
+        .ff_inputs = activation_inputs[model->feed_forward],
+        .norm_bias = norms[model->norm].bias,
         .learned_positions = model->position == POSITION_LEARNED,
         .qk_norm = model->qk_norm,
         .linear_bias = model->linear_bias,
@@ -436,9 +455,9 @@ void config_canonicalize(struct config *config, bool *ignored)
         m->head_dim = 0;
     if (m->kv_heads == m->n_heads)
         m->kv_heads = 0;
-    bool one_epsilon = m->norm == NORM_RMSNORM || !m->qk_norm; /* else 0 means two different ones */
-    double standard = norm_epsilon_standard(m);
-    if (one_epsilon && !(m->norm_epsilon < standard) && !(m->norm_epsilon > standard))
+    double standard = norms[m->norm].epsilon, of_qk_norm = m->qk_norm ? norms[NORM_RMSNORM].epsilon : standard;
+    bool one_epsilon = number_equal(standard, of_qk_norm); /* else 0 means two different ones */
+    if (one_epsilon && number_equal(m->norm_epsilon, standard))
         m->norm_epsilon = 0;
 
     int64_t hidden = ff_hidden_of(m);

@@ -16,8 +16,18 @@
 #include "core/error.h"
 
 enum { RESIDUAL_PRE, RESIDUAL_POST };
-enum { NORM_LAYERNORM, NORM_RMSNORM };
-enum { FEED_FORWARD_GELU, FEED_FORWARD_GELU_TANH, FEED_FORWARD_SWIGLU };
+/* clang-format off */
+enum {
+#define NORM(NAME, ...) NORM_##NAME,
+#include "core/parts.def"
+    NORM_COUNT
+};
+enum {
+#define ACTIVATION(NAME, ...) FEED_FORWARD_##NAME,
+#include "core/parts.def"
+    FEED_FORWARD_COUNT
+};
+/* clang-format on */
 enum { POSITION_LEARNED, POSITION_SINUSOIDAL, POSITION_ROPE, POSITION_NONE };
 enum { ROPE_ADJACENT, ROPE_SPLIT };
 enum { PRECISION_FP32, PRECISION_BF16X3, PRECISION_BF16 };

@@ -257,7 +257,7 @@ static void not_a_number_stays(void)
     const struct kernels *k = kernels();
     enum { C = 19 };
     real in[2 * C], out[2 * C], mean[1], rstd[1], weight[C], scores[3 * KERNEL_LANES], most[1], scale[1];
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < FEED_FORWARD_COUNT; kind++) {
         for (int i = 0; i < 2 * C; i++)
             in[i] = 1;
         in[11] = NAN;
@@ -267,7 +267,7 @@ static void not_a_number_stays(void)
     }
     for (int i = 0; i < C; i++)
         weight[i] = 1;
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < NORM_COUNT; kind++) {
         k->norm[kind].forward(out, mean, rstd, in, weight, weight, (real)1e-5, 1, C);
         cr_assert(isnan(out[0]) && isnan(out[C - 1]), "%s: norm %d", level, kind);
     }
