@@ -82,8 +82,8 @@ Test(database, knobs_are_listed_with_their_ranges)
 {
     struct fixture f;
     fixture_open(&f);
-    ROWS(database_handle(f.db), "select kind, choices, \"default\" from knobs where name = 'model.norm'",
-         "choice|layernorm|rmsnorm|layernorm\n");
+    ROWS(database_handle(f.db), "select kind, choices, \"default\" from knobs where name = 'model.residual'",
+         "choice|pre|post|pre\n");
     ROWS(database_handle(f.db), "select kind, choices, \"default\" from knobs where name = 'model.dropout'",
          "number|a number of at least 0 and below 1|0\n");
     char want[32];

@@ -104,10 +104,9 @@ Test(knob, defaults_never_change)
 
 Test(knob, a_bad_choice_says_what_is_allowed)
 {
-    expect_refused("model.norm", "rms", false, "model.norm is 'rms': expected layernorm or rmsnorm");
+    expect_refused("model.residual", "pos", false, "model.residual is 'pos': expected pre or post");
     expect_refused("model.position", "", false, "model.position is '': expected learned, sinusoidal, rope or none");
-    expect_refused("model.norm", "layernorm|rmsnorm", false,
-                   "model.norm is 'layernorm|rmsnorm': expected layernorm or rmsnorm");
+    expect_refused("model.residual", "pre|post", false, "model.residual is 'pre|post': expected pre or post");
 }
 
 Test(knob, a_bad_number_says_what_is_allowed)

@@ -335,7 +335,7 @@ Test(match, bad_settings_are_refused_with_their_place)
     assert_edit_refused("rope", "training:", "trainin:", "unknown key 'trainin': expected 'model' or 'training'");
     assert_edit_refused("rope", "n_heads: 4", "n_heads: 5", "does not divide into n_heads 5");
     assert_edit_refused("rope", "dropout: 0.0", "dropout: 0.5", "model.dropout is 0.5: expected 0");
-    assert_edit_refused("rope", "norm: layernorm", "norm: [layernorm]", "model.norm: expected layernorm or rmsnorm");
+    assert_edit_refused("rope", "residual: pre", "residual: [pre]", "model.residual: expected pre or post");
     assert_edit_refused("rope", "norm: layernorm", "norm: layernrom", "model.norm is 'layernrom'");
     assert_edit_refused("rope", "steps: 10", "steps: 9", "training has 10 batches, and training.steps is 9");
     assert_edit_refused("rope", "batch_size: 2", "batch_size: 3", "batches of 2, and training.batch_size is 3");
