@@ -205,7 +205,7 @@ static void terminal_read(struct terminal *terminal)
 static int child_spawn(pid_t *pid, const char *folder, const char *const *words, const struct terminal *terminal)
 {
     const char *command[WORDS_MOST + 2] = {"/proc/self/exe"};
-    for (size_t i = 0; words[i] && i < WORDS_MOST; i++)
+    for (size_t i = 0; i < WORDS_MOST && words[i]; i++)
         command[i + 1] = words[i];
     posix_spawn_file_actions_t actions;
     int failed = posix_spawn_file_actions_init(&actions);
