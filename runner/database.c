@@ -338,9 +338,9 @@ bool database_lock_holder(const char *path, char *holder, size_t size)
 /* "file:<path>?immutable=1" with what a URI reserves as %xx. Owner: caller, memory_free(). */
 static char *immutable_uri(const char *path)
 {
-    size_t room = 3 * strlen(path) + 64, used = strlen("file:");
+    size_t room = 3 * strlen(path) + 64;
     char *uri = memory_alloc(room, 1);
-    memcpy(uri, "file:", used);
+    size_t used = (size_t)snprintf(uri, room, *path == '/' ? "file://" : "file:"); /* no path begins with a host */
     for (const char *c = path; *c; c++)
         used += (size_t)snprintf(uri + used, room - used, strchr("?#%", *c) ? "%%%02x" : "%c", (unsigned char)*c);
     memcpy(uri + used, "?immutable=1", sizeof "?immutable=1");

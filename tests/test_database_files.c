@@ -74,13 +74,16 @@ Test(database, names_that_sqlite_or_a_uri_would_read_are_plain_names)
     fixture_open(&f);
     fixture_close(&f);
     char path[160];
-    snprintf(path, sizeof path, "%s/a?mode=memory#%%20 ' \".db", f.folder);
+    snprintf(path, sizeof path, "/%s/a?mode=memory#%%20 ' \".db", f.folder); /* a URI's "//" would name a host */
     struct database *db = database_open(path, NULL, &err);
     cr_assert(db, "%s", err.text);
     cr_assert(database_close(db, &err));
     sqlite3 *reader = database_open_reader(path, &err);
     cr_assert(reader, "%s", err.text);
     sqlite3_close(reader);
+    sqlite3 *shard = database_open_source(path, true, &err);
+    cr_assert(shard, "%s", err.text);
+    sqlite3_close(shard);
     cr_assert_eq(unlink(path), 0);
     fixture_remove(&f);
 }
