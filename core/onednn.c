@@ -294,7 +294,7 @@ static size_t shape_hash(const struct shape *s)
 static bool shape_equal(const struct shape *a, const struct shape *b)
 {
     return a->form == b->form && a->M == b->M && a->N == b->N && a->K == b->K && a->ldc == b->ldc &&
-           memcmp(&a->alpha, &b->alpha, sizeof a->alpha) == 0 && memcmp(&a->beta, &b->beta, sizeof a->beta) == 0;
+           a->alpha == b->alpha && a->beta == b->beta;
 }
 
 /* Where the shape is, or will be: a free place, or the first in place of another shape. */

@@ -279,7 +279,7 @@ static void database_check(struct report *report, const char *path)
     else
         snprintf(verdict, sizeof verdict, "%s", sqlite3_errmsg(db));
     sqlite3_finalize(statement);
-    if (strcmp(verdict, "ok")) {
+    if (strcmp(verdict, "ok") != 0) {
         finding(report, "database", STATE_BROKEN, "'%s' is damaged: %s", path, verdict);
     } else {
         char states[300];

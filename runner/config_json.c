@@ -79,7 +79,7 @@ bool config_from_json(const char *json, struct config *config, struct error *err
 {
     json_error_t problem;
     json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &problem);
-    bool ok = root && json_is_object(root);
+    bool ok = json_is_object(root);
     if (!ok)
         error_set(err, "configuration is not a JSON object: %s", root ? "another type" : problem.text);
     config_init(config);

@@ -85,15 +85,15 @@ static double shape_measure(const struct sweep *sweep, size_t index, void (*note
 double estimate_evaluation_tokens(const struct config *config, const struct dataset *dataset, int64_t steps_done)
 {
     int64_t steps = config->training.steps, interval = config->evaluation.interval;
-    double between =
-        (double)((steps - 1) / interval - (steps_done ? (steps_done - 1) / interval : 0)) + (steps_done == 0);
+    int64_t done = steps_done ? 1 + (steps_done - 1) / interval : 0; /* the one before the first step too */
+    int64_t between = 1 + (steps - 1) / interval - done;
     double tokens = 0;
     for (size_t i = 0; i < dataset->split_count; i++) {
         int64_t all = token_stream_blocks(&dataset->splits[i].stream, config->model.context_length);
         int64_t blocks = config->evaluation.blocks, last = config->evaluation.final_blocks;
         blocks = blocks && blocks < all ? blocks : all;
         last = last && last < all ? last : all;
-        tokens += (double)blocks * between + (double)last;
+        tokens += (double)blocks * (double)between + (double)last;
     }
     return tokens * (double)config->model.context_length;
 }

@@ -63,10 +63,8 @@ static bool value_equal(sqlite3_stmt *a, sqlite3_stmt *b, int column)
 {
     if (sqlite3_column_type(a, column) != sqlite3_column_type(b, column))
         return false;
-    if (sqlite3_column_type(a, column) == SQLITE_FLOAT) {
-        double x = sqlite3_column_double(a, column), y = sqlite3_column_double(b, column);
-        return memcmp(&x, &y, sizeof x) == 0;
-    }
+    if (sqlite3_column_type(a, column) == SQLITE_FLOAT)
+        return sqlite3_column_double(a, column) == sqlite3_column_double(b, column);
     return strcmp(sql_text(a, column), sql_text(b, column)) == 0;
 }
 

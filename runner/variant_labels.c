@@ -22,11 +22,10 @@ static char *label_tame(char *label)
     size_t keep = strlen(label) < LABEL_LIMIT - 20 ? strlen(label) : LABEL_LIMIT - 20;
     while (keep && ((unsigned char)label[keep] & 0xc0) == 0x80)
         keep--;
-    memcpy(shorter, label, keep);
+    snprintf(shorter, LABEL_LIMIT + 1, "%.*s... #%.8s", (int)keep, label, hash);
     for (size_t i = 0; i < keep; i++)
         if ((unsigned char)shorter[i] < 0x20 || shorter[i] == 0x7f)
             shorter[i] = '?';
-    snprintf(shorter + keep, LABEL_LIMIT + 1 - keep, "... #%.8s", hash);
     memory_free(label);
     return shorter;
 }

@@ -7,7 +7,7 @@
 struct maker {
     struct experiment_draft *draft;
     struct text_index known; /* identity to variant */
-    size_t room;
+    size_t room;             /* for so many variants there is memory */
     struct maker_variant {
         char *short_label, *full_label;
         bool named; /* the user wrote the label */

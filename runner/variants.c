@@ -8,6 +8,8 @@
 #include "runner/text_stream.h"
 #include "runner/variant_maker.h"
 
+enum { FIRST_ROOM = 16 }; /* for so many variants before more is asked for */
+
 static void source_write(const struct yaml *source, FILE *out)
 {
     if (source) {
@@ -144,7 +146,7 @@ static struct variant *maker_grow(struct maker *maker)
     struct experiment *experiment = maker->draft->experiment;
     size_t n = experiment->variant_count;
     if (n == maker->room) {
-        maker->room = n ? 2 * n : 16;
+        maker->room = 2 * n;
         experiment->variants =
             memory_grow(experiment->variants, n * sizeof(struct variant), maker->room, sizeof(struct variant));
         maker->extras = memory_grow(maker->extras, n * sizeof *maker->extras, maker->room, sizeof *maker->extras);
@@ -260,7 +262,9 @@ static void maker_release(struct maker *maker)
 void variants_build(struct experiment_draft *draft)
 {
     struct settings control_canonical = draft->control;
-    struct maker maker = {.draft = draft, .control = SIZE_MAX};
+    struct maker maker = {.draft = draft, .room = FIRST_ROOM, .control = SIZE_MAX};
+    draft->experiment->variants = memory_alloc(maker.room, sizeof *draft->experiment->variants);
+    maker.extras = memory_alloc(maker.room, sizeof *maker.extras);
     maker.control_identity = settings_identity(&control_canonical, NULL);
     maker.ignored_counts = memory_alloc(knob_count, sizeof *maker.ignored_counts);
     maker.ignored_labels = memory_alloc(knob_count, sizeof *maker.ignored_labels);
