@@ -218,9 +218,8 @@ test-cluster: ## install Slurm and run a sweep on two nodes of this machine: kil
 packages: ## install the Debian packages that build, tests and lint need
 	./packages.sh build test lint
 
-lint: $B/generated/commit.h ## clang-format, clang-tidy and cppcheck
+lint: $B/generated/commit.h ## tests/style, clang-tidy and cppcheck, ten minutes: all they find
 	./packages.sh build test lint
-	tests/style
 	tests/lint $B
 
 install: $B/runner ## PREFIX=/usr/local: put runner on PATH, with its manual page and completions
