@@ -218,7 +218,7 @@ test-cluster: ## install Slurm and run a sweep on two nodes of this machine: kil
 packages: ## install the Debian packages that build, tests and lint need
 	./packages.sh build test lint
 
-lint: $B/generated/commit.h ## tests/style, clang-tidy and cppcheck, ten minutes: all they find
+lint: $B/generated/commit.h ## tests/style, clang-tidy and cppcheck, some minutes: all they find
 	./packages.sh build test lint
 	tests/lint $B
 
