@@ -132,6 +132,10 @@ $O/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,cc)
 	$Q$(CC) $(ALL_CFLAGS) -c -o $@ $<
+# Tests are run once, and so compiled as fast as gcc still sees what it warns of, and clang, whose warnings ask for no
+# optimiser: all but those that repeat products in plain loops.
+HASTY := $(filter-out tests/test_gemm.c tests/test_kernels.c tests/test_multiplier.c,$(TESTS))
+$(HASTY:%.c=$O/%.o): ALL_CFLAGS += $(if $(findstring clang,$(CC)),-O0,-O1)
 
 # Under the address sanitizer of clang: a short run of the fuzz targets too.
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -99,7 +99,7 @@ static void compare_with_reference(const struct text *documents, size_t count, i
     struct row row = row_of(documents, count);
     uint64_t *keys = memory_alloc(row.count, sizeof *keys);
     size_t made = 0;
-    int32_t left, right, ours_left, ours_right;
+    int32_t left = -1, right = -1, ours_left, ours_right;
     while (BPE_FIRST_MERGE + (int64_t)made < vocab_size && row_best(&row, keys, (size_t)min_frequency, &left, &right)) {
         cr_assert_lt(made, tokenizer_merge_count(t), "%s: stopped after %zu merges", name, made);
         tokenizer_merge(t, made, &ours_left, &ours_right);
