@@ -27,12 +27,13 @@ static int64_t head_rows(const struct pass *pass, int64_t first)
     return pass->N - first < HEAD_ROWS ? pass->N - first : HEAD_ROWS;
 }
 
-/* The loss of rows of logits, and their gradient in the logits' place if it is wanted. */
+/* The loss of rows of logits with their gradient in the logits' place, or what all metrics count of them. */
 struct rows_loss {
     struct model *model;
     bool gradient;
     real weight;
-    double nats;
+    double nats;             /* with the gradient */
+    struct metric_sums sums; /* without */
 };
 
 static void loss_rows(void *context, int64_t first, int64_t rows)
@@ -40,9 +41,13 @@ static void loss_rows(void *context, int64_t first, int64_t rows)
     struct rows_loss *loss = context;
     struct model *model = loss->model;
     int64_t V = model->shape.vocab_size;
+    real *logits = model->scratch.logits + first * V;
+    const int32_t *targets = model->scratch.targets + first;
     profile_at(model->profile, PROFILE_LOSS, PROFILE_FORWARD, 0);
-    loss->nats += kernels()->cross_entropy(model->scratch.logits + first * V, model->scratch.targets + first,
-                                           loss->gradient, loss->weight, (size_t)rows, (size_t)V);
+    if (loss->gradient)
+        loss->nats += kernels()->cross_entropy(logits, targets, true, loss->weight, (size_t)rows, (size_t)V);
+    else
+        metric_count(&loss->sums, logits, targets, (size_t)rows, (size_t)V);
     profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, 0);
 }
 
@@ -71,7 +76,9 @@ double head_loss(const struct pass *pass, const int32_t *targets, int64_t *count
         head_chunk(pass, 1, targets, first, head_rows(pass, first), &loss);
     for (int64_t n = 0; n < pass->N; n++)
         *counted += targets[n] >= 0;
-    return loss.nats;
+    if (pass->model->sums)
+        metric_add(pass->model->sums, &loss.sums);
+    return loss.sums.of[METRIC_loss];
 }
 
 static double head_depth_gradient(const struct pass *pass, int64_t depth, const int32_t *targets, double weight,
@@ -80,7 +87,7 @@ static double head_depth_gradient(const struct pass *pass, int64_t depth, const 
     struct model *model = pass->model;
     struct scratch *scratch = &model->scratch;
     int64_t C = model->shape.d_model, V = model->shape.vocab_size;
-    struct rows_loss loss = {model, true, (real)weight, 0};
+    struct rows_loss loss = {.model = model, .gradient = true, .weight = (real)weight};
     for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
         int64_t rows = head_rows(pass, first);
         const real *in = head_chunk(pass, depth, targets, first, rows, &loss);

@@ -336,6 +336,11 @@ void model_observe(struct model *model, model_observer *observer, void *context)
     model->observer_context = context;
 }
 
+void model_measure(struct model *model, struct metric_sums *sums)
+{
+    model->sums = sums;
+}
+
 void model_profile(struct model *model, struct profile *profile)
 {
     model->profile = profile;

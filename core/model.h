@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/knob.h"
+#include "core/metric.h"
 #include "core/profile.h"
 #include "core/real.h"
 #include "core/tensor.h"
@@ -53,6 +54,9 @@ void model_set_frequencies(struct model *model, const double *frequencies);
 
 /* NULL removes it. */
 void model_observe(struct model *model, model_observer *observer, void *context);
+
+/* What model_loss() counts of its targets is added to *sums from now on; NULL ends it. */
+void model_measure(struct model *model, struct metric_sums *sums);
 
 /* Counts the time of operations from now on (profile.h); NULL ends it. */
 void model_profile(struct model *model, struct profile *profile);

@@ -88,7 +88,8 @@ struct model {
     struct scratch scratch;
     model_observer *observer;
     void *observer_context;
-    struct profile *profile; /* NULL: nobody wants to know */
+    struct metric_sums *sums; /* NULL: nobody wants to know */
+    struct profile *profile;  /* NULL: nobody wants to know */
 };
 
 /* Keys and values of the positions so far, for a pass that continues a sequence (decoder.h). */

@@ -160,7 +160,7 @@ void trainer_evaluate(struct trainer *trainer, const struct token_stream *stream
 {
     int64_t T = trainer->config.model.context_length, blocks = token_stream_blocks(stream, T);
     int64_t wanted = limit == 0 || limit > blocks ? blocks : limit;
-    double nats = 0;
+    struct metric_sums sums = {{0}};
     *record = (struct evaluation_record){.blocks = wanted};
     for (int64_t done = 0; done < wanted;) {
         int64_t rows = wanted - done < trainer->sequences ? wanted - done : trainer->sequences, counted;
@@ -170,13 +170,15 @@ void trainer_evaluate(struct trainer *trainer, const struct token_stream *stream
             for (int64_t t = 1; t <= T; t++)
                 record->bytes += stream->bytes[block * (T + 1) + t];
         }
-        nats += model_loss(trainer->model, trainer->inputs, trainer->targets, rows, T, &counted);
+        struct metric_sums of_rows = {{0}}; /* added up first: so are nats summed, to the bit */
+        model_measure(trainer->model, &of_rows);
+        model_loss(trainer->model, trainer->inputs, trainer->targets, rows, T, &counted);
+        metric_add(&sums, &of_rows);
         record->tokens += counted;
         done += rows;
     }
-    record->loss = nats / (double)record->tokens;
-    record->bits_per_byte = record->bytes ? nats / (0.69314718055994531 * (double)record->bytes) : NAN;
-    record->perplexity = exp(record->loss);
+    model_measure(trainer->model, NULL);
+    metric_finish(&sums, record);
 }
 
 bool trainer_evaluation_due(const struct config *config, int64_t steps_done, int64_t *limit)

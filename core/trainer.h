@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/knob.h"
+#include "core/metric.h"
 #include "core/model.h"
 #include "core/real.h"
 
@@ -41,13 +42,6 @@ struct step_record {
     uint64_t batch_checksum; /* FNV-1a over the batch's token numbers */
 };
 
-struct evaluation_record {
-    int64_t blocks, tokens, bytes;
-    double loss;          /* mean nats a token */
-    double bits_per_byte; /* nats / (ln 2 * bytes of the target tokens); NaN when there are no bytes */
-    double perplexity;    /* exp(loss) */
-};
-
 /* NULL and err when the training stream has no block. Owner: caller, trainer_free(). */
 struct trainer *trainer_create(const struct config *config, int64_t seed, int64_t vocab_size,
                                const struct token_stream *train, struct error *err);
@@ -55,7 +49,8 @@ struct trainer *trainer_create(const struct config *config, int64_t seed, int64_
 /* One update. False when loss or gradient norm is not finite: the record is filled, the update is not made. */
 bool trainer_step(struct trainer *trainer, struct step_record *record);
 
-/* Loss without dropout over the blocks numbered floor(i * M / limit) of the stream's M (limit 0 or above M: all). */
+/* Every metric without dropout over the blocks numbered floor(i * M / limit) of the stream's M (limit 0 or above M:
+ * all). */
 void trainer_evaluate(struct trainer *trainer, const struct token_stream *stream, int64_t limit,
                       struct evaluation_record *record);
 

@@ -13,10 +13,13 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/file.h"
 
 static const char checkpoint_magic[8] = "RUNCKPT";
-enum { CHECKPOINT_VERSION = 1, CHECKPOINT_KEPT = 2, CHECKPOINT_CHUNK = 1 << 20, CHECKPOINT_FOLDER = 4096 };
+/* Its evaluations have all metrics: the version counts those that joined. */
+enum { CHECKPOINT_VERSION = 1 + METRIC_COUNT - METRICS_AT_FIRST };
+enum { CHECKPOINT_KEPT = 2, CHECKPOINT_CHUNK = 1 << 20, CHECKPOINT_FOLDER = 4096 };
 
 struct checkpoint_header {
     char magic[8];

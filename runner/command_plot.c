@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/metric.h"
 #include "runner/command.h"
 #include "runner/json.h"
 #include "runner/plot.h"
@@ -69,6 +70,8 @@ static int plot_run(const struct command *command, const struct arguments *argum
     return result == PLOT_REFUSED ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }
 
+#define METRIC_CHOICE(name, ...) #name "|"
+
 static const struct option options[] = {
     {.name = "format",
      .kind = OPTION_TEXT,
@@ -79,7 +82,7 @@ static const struct option options[] = {
      .kind = OPTION_TEXT,
      .argument = "M",
      .doc = "what is drawn; bits_per_byte when not given, loss for train",
-     .choices = "loss|bits_per_byte|perplexity|grad_norm|learning_rate"},
+     .choices = METRICS(METRIC_CHOICE) "grad_norm|learning_rate"},
     {.name = "split",
      .kind = OPTION_TEXT,
      .argument = "S",

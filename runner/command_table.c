@@ -5,17 +5,20 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/command.h"
 #include "runner/database.h"
 #include "runner/effect.h"
 #include "runner/loss_table.h"
 #include "runner/sql.h"
 
+#define METRIC_WORD(name, ...) #name ", "
+
 static const struct option options[] = {
     {.name = "metric",
      .kind = OPTION_TEXT,
      .argument = "M",
-     .doc = "loss, bits_per_byte or perplexity (default: the file's)"},
+     .doc = METRICS(METRIC_WORD) "by default what the file names"},
     {.name = "split",
      .kind = OPTION_TEXT,
      .argument = "S",

@@ -52,6 +52,12 @@ static size_t pair(const struct outcomes *outcomes, size_t variant, size_t basel
     return n;
 }
 
+/* Of a measure whose higher values are better. */
+static enum verdict verdict_turned(enum verdict verdict)
+{
+    return verdict == VERDICT_BETTER ? VERDICT_WORSE : verdict == VERDICT_WORSE ? VERDICT_BETTER : verdict;
+}
+
 void verdicts_set(struct compared *rows, size_t count, struct comparison_rules rules)
 {
     double *p = memory_alloc(3 * count, sizeof *p), *p_holm = p + count, *factor = p + 2 * count;
@@ -61,6 +67,8 @@ void verdicts_set(struct compared *rows, size_t count, struct comparison_rules r
     for (size_t i = 0; i < count; i++) {
         rows[i].p_holm = p_holm[i];
         rows[i].verdict = verdict_of(&rows[i].paired, p_holm[i], factor[i], rules.margin, rules.alpha, &rows[i].seeds);
+        if (rules.higher)
+            rows[i].verdict = verdict_turned(rows[i].verdict);
     }
     memory_free(p);
 }

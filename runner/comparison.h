@@ -3,6 +3,7 @@
 #ifndef RUNNER_COMPARISON_H
 #define RUNNER_COMPARISON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct compared {
 
 struct comparison_rules {
     double margin, alpha;
+    bool higher; /* is better */
 };
 
 /* baseline: index, or any number from variant_count on when there is none. Fills variant_count rows. */

@@ -459,11 +459,12 @@ static sqlite3 *source_migrate(sqlite3 *db, const char *path, struct error *err)
 static sqlite3 *up_to_date(sqlite3 *db, const char *path, struct error *err)
 {
     size_t version = 0;
-    if (db && !schema_check(db, schema_version, &version, err)) {
+    bool has_metrics = true;
+    if (db && (!schema_check(db, schema_version, &version, err) || !schema_has_metrics(db, &has_metrics, err))) {
         sqlite3_close(db);
         return NULL;
     }
-    return db && version < schema_version ? source_migrate(db, path, err) : db;
+    return db && (version < schema_version || !has_metrics) ? source_migrate(db, path, err) : db;
 }
 
 sqlite3 *database_open_reader(const char *path, struct error *err)

@@ -7,6 +7,7 @@
 
 #include "core/knob.h"
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/problem.h"
 #include "runner/query.h"
 #include "runner/sql.h"
@@ -348,7 +349,8 @@ static bool rules_read(struct effects *e, sqlite3 *db, int64_t experiment, struc
     bool ok = s && sql_step(s, &row, err);
     if (ok) {
         e->experiment = memory_copy_text(sql_text(s, 0));
-        e->rules = (struct comparison_rules){sqlite3_column_double(s, 1), sqlite3_column_double(s, 2)};
+        e->rules = (struct comparison_rules){sqlite3_column_double(s, 1), sqlite3_column_double(s, 2),
+                                             metric_higher_is_better(e->metric)};
     }
     sqlite3_finalize(s);
     return ok;

@@ -73,8 +73,9 @@ static struct table *overall_table(const struct effects *e, bool narrow)
     struct table *table = table_create();
     char moment[MOMENT_SIZE];
     const char *field = strrchr(e->knob, '.') + 1;
-    table_caption(table, "%s: effect of %s on %s of %s %s, against %s=%s; below 0 is better", e->experiment, field,
-                  e->metric, e->split, moment_format(&e->moment, moment), field, e->reference);
+    table_caption(table, "%s: effect of %s on %s of %s %s, against %s=%s; %s 0 is better", e->experiment, field,
+                  e->metric, e->split, moment_format(&e->moment, moment), field, e->reference,
+                  e->rules.higher ? "above" : "below");
     table_caption(table, "Mean over the other settings, paired by seed; margin %g, alpha %g", e->rules.margin,
                   e->rules.alpha);
     table_column(table, "level", TABLE_LEFT);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/experiment_draft.h"
 #include "runner/launcher.h"
 
@@ -79,13 +80,16 @@ static void compare_number(const struct yaml *node, const char *name, const char
 
 static void metric_check(const char *metric, struct place place, struct problems *problems)
 {
-    static const char *const metrics[] = {"bits_per_byte", "loss", "perplexity"};
-    for (size_t i = 0; i < 3; i++)
-        if (strcmp(metric, metrics[i]) == 0)
-            return;
-    const char *nearest = suggest_nearest(metric, metrics, 3);
-    problem_add(problems, place, "compare.metric is '%s': expected bits_per_byte, loss or perplexity%s%s%s", metric,
-                nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
+    const char *names[METRIC_COUNT];
+    char list[512];
+    if (metric_find(metric))
+        return;
+    for (size_t i = 0; i < METRIC_COUNT; i++)
+        names[i] = metrics[i].name;
+    const char *nearest = suggest_nearest(metric, names, METRIC_COUNT);
+    problem_add(problems, place, "compare.metric is '%s': expected %s%s%s%s", metric,
+                metric_list(0, " or ", list, sizeof list), nearest ? " (did you mean " : "", nearest ? nearest : "",
+                nearest ? "?)" : "");
 }
 
 static void compare_read(struct experiment_draft *draft)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/comparison.h"
 #include "runner/loss_table.h"
 #include "runner/query.h"
@@ -116,7 +117,8 @@ static void table_fill(struct loss_table *table, const struct members *members)
     }
     for (size_t r = 0; r < table->row_count; r++)
         baseline = table->rows[r].baseline ? r : baseline;
-    variants_compare(&outcomes, table->row_count, baseline, (struct comparison_rules){table->margin, table->alpha},
+    variants_compare(&outcomes, table->row_count, baseline,
+                     (struct comparison_rules){table->margin, table->alpha, metric_higher_is_better(table->metric)},
                      compared);
     for (size_t r = 0; r < table->row_count; r++)
         row_fill(&table->rows[r], &compared[r]);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/layout.h"
 #include "runner/loss_table.h"
 
@@ -168,6 +169,7 @@ static void label_cell(struct table *table, const struct loss_row *row, size_t n
 
 static void notes_add(struct table *table, const struct loss_table *t, const struct marks *marks)
 {
+    bool higher = metric_higher_is_better(t->metric);
     for (int number = 1; number <= MARK_COUNT; number++)
         for (int m = 0; m < MARK_COUNT; m++)
             if (marks->number[m] == number)
@@ -178,8 +180,8 @@ static void notes_add(struct table *table, const struct loss_table *t, const str
         table_note(table, "and %zu more: the view runs has their reasons", t->trouble_count - TROUBLES_SHOWN);
     if (t->moment.kind == MOMENT_BEST)
         table_note(table,
-                   "The lowest value of each run, chosen afterwards: lower than what training gives at a step set "
-                   "beforehand.");
+                   "The %s value of each run, chosen afterwards: %s than what training gives at a step set beforehand.",
+                   higher ? "highest" : "lowest", higher ? "higher" : "lower");
     else if (t->moment.kind != MOMENT_LAST)
         table_note(table, "The last value logged at or before it, of every run that got there, also of those that did "
                           "not finish.");
@@ -192,11 +194,8 @@ static void notes_add(struct table *table, const struct loss_table *t, const str
 
 static const char *direction_text(const struct loss_table *t)
 {
-    static const char *const lower[] = {"loss", "bits_per_byte", "perplexity"};
-    for (size_t i = 0; i < sizeof lower / sizeof lower[0]; i++)
-        if (strcmp(t->metric, lower[i]) == 0)
-            return "; lower is better";
-    return "";
+    const struct metric *metric = metric_find(t->metric);
+    return !metric ? "" : metric->better == HIGHER_IS_BETTER ? "; higher is better" : "; lower is better";
 }
 
 /* Anything but the last step is said in the column itself. Returns buf. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runner/metric_sql.h"
 #include "runner/sql.h"
 
 bool rows_copy(sqlite3_stmt *select, sqlite3_stmt *insert, int64_t last, struct error *err)
@@ -42,13 +43,11 @@ bool curve_copy(sqlite3 *from, int64_t from_run, sqlite3 *to, int64_t to_run, in
                 "seconds, batch_checksum, run) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 err) &&
            copy(from, from_run, first_step,
-                "select split, step, tokens, seconds, blocks, evaluated_tokens, evaluated_bytes, loss, loss_kind, "
-                "bits_per_byte, bits_per_byte_kind, perplexity, perplexity_kind from evaluation "
-                "where run = ?1 and step >= ?2",
+                "select split, step, tokens, seconds, blocks, evaluated_tokens, evaluated_bytes" METRIC_COLUMNS
+                " from evaluation where run = ?1 and step >= ?2",
                 to, to_run,
                 "insert or ignore into evaluation (split, step, tokens, seconds, blocks, evaluated_tokens, "
-                "evaluated_bytes, loss, loss_kind, bits_per_byte, bits_per_byte_kind, perplexity, perplexity_kind, "
-                "run) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "evaluated_bytes" METRIC_COLUMNS ", run) values (?, ?, ?, ?, ?, ?, ?" METRIC_MARKS ", ?)",
                 err);
 }
 
@@ -59,8 +58,11 @@ bool curve_delete(sqlite3 *db, int64_t run, struct error *err)
            sql_run(db, "delete from setting where run = ?", "i", err, run);
 }
 
+/* NULL: a metric that was not measured yet contradicts nothing. */
 static bool value_equal(sqlite3_stmt *a, sqlite3_stmt *b, int column)
 {
+    if (sqlite3_column_type(a, column) == SQLITE_NULL || sqlite3_column_type(b, column) == SQLITE_NULL)
+        return true;
     if (sqlite3_column_type(a, column) != sqlite3_column_type(b, column))
         return false;
     if (sqlite3_column_type(a, column) == SQLITE_FLOAT)
@@ -93,8 +95,7 @@ bool curves_equal(sqlite3 *a, int64_t run_a, sqlite3 *b, int64_t run_b, bool *ok
                       ok, err) &&
            *ok &&
            rows_equal(a, run_a, b, run_b,
-                      "select split, step, tokens, blocks, evaluated_tokens, evaluated_bytes, loss, loss_kind, "
-                      "bits_per_byte, bits_per_byte_kind, perplexity, perplexity_kind from evaluation where run = ? "
-                      "order by split, step",
+                      "select split, step, tokens, blocks, evaluated_tokens, evaluated_bytes" METRIC_COLUMNS
+                      " from evaluation where run = ? order by split, step",
                       ok, err);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/metric.h"
 #include "runner/query.h"
 #include "runner/sql.h"
 
@@ -63,11 +64,15 @@ const char *moment_name(const struct moment *moment, char buf[MOMENT_SIZE])
 }
 
 /* Takes a row's value over when the moment wants it rather than those before it. */
-static void row_consider(sqlite3_stmt *row, int value_column, const struct moment *moment, struct reading *reading)
+static void row_consider(sqlite3_stmt *row, int value_column, bool higher, const struct moment *moment,
+                         struct reading *reading)
 {
+    if (sqlite3_column_type(row, value_column) == SQLITE_NULL) /* not measured in its time */
+        return;
     double value = sqlite3_column_int(row, value_column + 1) ? (double)NAN : sqlite3_column_double(row, value_column);
     double at = moment->kind >= MOMENT_STEP ? sqlite3_column_double(row, (int)moment->kind - MOMENT_STEP) : 0;
-    bool wanted = moment->kind == MOMENT_BEST ? !reading->there || !(value >= reading->value) : at <= moment->amount;
+    bool better = higher ? !(value <= reading->value) : !(value >= reading->value);
+    bool wanted = moment->kind == MOMENT_BEST ? !reading->there || better : at <= moment->amount;
     reading->furthest = fmax(reading->furthest, at);
     if (!wanted || (moment->kind == MOMENT_BEST && isnan(value) && reading->there))
         return;
@@ -81,7 +86,8 @@ bool moment_read(sqlite3 *db, int64_t run, const char *state, const char *split,
                  const struct moment *moment, struct reading *reading, struct error *err)
 {
     bool train = strcmp(split, "train") == 0, more;
-    int column = strcmp(metric, "bits_per_byte") == 0 ? 5 : strcmp(metric, "perplexity") == 0 ? 7 : 3;
+    const struct metric *found = metric_find(metric);
+    int column = 3 + 2 * (found ? (int)(found - metrics) : METRIC_loss); /* as query.c lists them */
     *reading = (struct reading){.value = NAN};
     if (moment->kind < MOMENT_STEP && strcmp(state, "finished") != 0)
         return true;
@@ -89,7 +95,7 @@ bool moment_read(sqlite3 *db, int64_t run, const char *state, const char *split,
                             : sql_prepare(db, query_text(QUERY_CURVE_EVALUATION), "it", err, run, split);
     bool ok = s != NULL;
     while (ok && (ok = sql_step(s, &more, err)) && more)
-        row_consider(s, column, moment, reading);
+        row_consider(s, column, metric_higher_is_better(metric), moment, reading);
     sqlite3_finalize(s);
     if (moment->kind >= MOMENT_STEP && reading->furthest < moment->amount)
         reading->there = false;

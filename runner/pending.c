@@ -9,6 +9,7 @@
 
 #include "core/memory.h"
 #include "runner/clock.h"
+#include "runner/metric_sql.h"
 #include "runner/sql.h"
 #include "runner/summary.h"
 
@@ -202,6 +203,8 @@ static bool write_step(struct pending *pending, const char *key, const struct st
            run_statement(pending, pending->insert_step, key, err);
 }
 
+#define STORED(name, ...) stored(r->name), stored_kind(r->name),
+
 static bool write_evaluation(struct pending *pending, const char *key, const struct evaluation_row *e,
                              struct error *err)
 {
@@ -210,14 +213,12 @@ static bool write_evaluation(struct pending *pending, const char *key, const str
         pending->insert_evaluation =
             sql_prepare(pending->db,
                         "insert or replace into evaluation (run, split, step, tokens, seconds, blocks, "
-                        "evaluated_tokens, evaluated_bytes, loss, loss_kind, bits_per_byte, bits_per_byte_kind, "
-                        "perplexity, perplexity_kind) "
-                        "select id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? from run where key = ?",
+                        "evaluated_tokens, evaluated_bytes" METRIC_COLUMNS ") "
+                        "select id, ?, ?, ?, ?, ?, ?, ?" METRIC_MARKS " from run where key = ?",
                         NULL, err);
     return pending->insert_evaluation &&
-           sql_bind(pending->insert_evaluation, "tiidiiidididit", err, e->split, e->step, e->tokens, e->seconds,
-                    r->blocks, r->tokens, r->bytes, stored(r->loss), stored_kind(r->loss), stored(r->bits_per_byte),
-                    stored_kind(r->bits_per_byte), stored(r->perplexity), stored_kind(r->perplexity), key) &&
+           sql_bind(pending->insert_evaluation, "tiidiii" METRIC_TYPES "t", err, e->split, e->step, e->tokens,
+                    e->seconds, r->blocks, r->tokens, r->bytes, METRICS(STORED) key) &&
            run_statement(pending, pending->insert_evaluation, key, err);
 }
 

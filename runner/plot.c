@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/database.h"
 #include "runner/file.h"
 #include "runner/gnuplot.h"
@@ -37,19 +38,20 @@ static const struct kind {
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
-static const struct metric {
+/* What can be drawn: the metrics of evaluations, and what steps log. */
+#define METRIC_VALUE(name, count, value, better, label, unit) {#name, METRIC_##name == METRIC_loss, true, label, unit},
+static const struct value {
     const char *name;
     bool training, evaluation;
-    bool of_split; /* the split is part of its name on the axis */
     const char *label, *unit;
-} metrics[] = {
-    {"loss", true, true, true, "loss", "nats per token"},
-    {"bits_per_byte", false, true, true, "loss", "bits per byte"},
-    {"perplexity", false, true, true, "perplexity", "exp of nats per token"},
-    {"grad_norm", true, false, false, "gradient norm", "before clipping"},
-    {"learning_rate", true, false, false, "learning rate", NULL},
+} values[] = {
+    /* clang-format off */
+    METRICS(METRIC_VALUE)
+    /* clang-format on */
+    {"grad_norm", true, false, "gradient norm", "before clipping"},
+    {"learning_rate", true, false, "learning rate", NULL},
 };
-enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
+enum { VALUE_COUNT = sizeof values / sizeof *values };
 
 static const struct format {
     enum plot_format flag;
@@ -89,11 +91,11 @@ static const char *embedded_find(const char *kind, const char *extension)
     return NULL;
 }
 
-static const struct metric *metric_find(const char *name)
+static const struct value *value_find(const char *name)
 {
-    for (size_t i = 0; i < METRIC_COUNT; i++)
-        if (strcmp(metrics[i].name, name) == 0)
-            return &metrics[i];
+    for (size_t i = 0; i < VALUE_COUNT; i++)
+        if (strcmp(values[i].name, name) == 0)
+            return &values[i];
     return NULL;
 }
 
@@ -179,7 +181,8 @@ static bool experiment_read(struct drawing *drawing, struct error *err)
     sqlite3_stmt *s = sql_prepare(drawing->db, sql, "t", err, drawing->request->experiment);
     bool ok = s && sql_step(s, &row, err);
     if (ok && row) {
-        drawing->rules = (struct comparison_rules){sqlite3_column_double(s, 0), sqlite3_column_double(s, 1)};
+        drawing->rules =
+            (struct comparison_rules){.margin = sqlite3_column_double(s, 0), .alpha = sqlite3_column_double(s, 1)};
         size_t digits = 0;
         for (const char *c = sql_text(s, 2); *c && digits < STAMP_DIGITS; c++)
             if (*c >= '0' && *c <= '9')
@@ -220,11 +223,11 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
         error_set(err, "no axis '%s': step, tokens, seconds or flops", request->x);
         return PLOT_REFUSED;
     }
-    if (request->metric && !metric_find(request->metric)) {
-        char *names[METRIC_COUNT];
-        for (size_t i = 0; i < METRIC_COUNT; i++)
-            names[i] = (char *)(uintptr_t)metrics[i].name;
-        texts_list(list, sizeof list, names, METRIC_COUNT);
+    if (request->metric && !value_find(request->metric)) {
+        char *names[VALUE_COUNT];
+        for (size_t i = 0; i < VALUE_COUNT; i++)
+            names[i] = (char *)(uintptr_t)values[i].name;
+        texts_list(list, sizeof list, names, VALUE_COUNT);
         error_set(err, "no metric '%s': it is one of %s", request->metric, list);
         return PLOT_REFUSED;
     }
@@ -232,12 +235,12 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
         return PLOT_DRAWN;
     for (size_t i = 0; i < drawing->split_count; i++)
         if (strcmp(drawing->splits[i], request->split) == 0) {
-            const struct metric *metric = request->metric ? metric_find(request->metric) : NULL;
+            const struct value *value = request->metric ? value_find(request->metric) : NULL;
             bool training = split_trains(request->split);
-            if (!metric || (training ? metric->training : metric->evaluation))
+            if (!value || (training ? value->training : value->evaluation))
                 return PLOT_DRAWN;
-            error_set(err, "metric '%s' is not logged for split '%s': %s", metric->name, request->split,
-                      training ? "loss, grad_norm or learning_rate" : "loss, bits_per_byte or perplexity");
+            error_set(err, "metric '%s' is not logged for split '%s': %s", value->name, request->split,
+                      training ? "loss, grad_norm or learning_rate" : metric_list(0, " or ", list, sizeof list));
             return PLOT_REFUSED;
         }
     texts_list(list, sizeof list, drawing->splits, (int)drawing->split_count);
@@ -246,15 +249,14 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
 }
 
 /* "validation loss (bits per byte)", "validation loss on code (bits per byte)", "training loss (nats per token)". */
-static char *value_label_make(const struct metric *metric, const char *split, const char *prefix)
+static char *value_label_make(const struct value *value, const char *split, const char *prefix)
 {
     char text[512];
     char *kind = plot_text_clean(split);
-    const char *before = !metric->of_split ? "" : split_trains(split) ? "training " : "validation ";
-    bool names_kind = metric->of_split && !split_trains(split) && strcmp(split, "validation") != 0;
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", prefix, before, metric->label, names_kind ? " on " : "",
-             names_kind ? kind : "", metric->unit ? " (" : "", metric->unit ? metric->unit : "",
-             metric->unit ? ")" : "");
+    const char *before = !value->evaluation ? "" : split_trains(split) ? "training " : "validation ";
+    bool names_kind = value->evaluation && !split_trains(split) && strcmp(split, "validation") != 0;
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", prefix, before, value->label, names_kind ? " on " : "",
+             names_kind ? kind : "", value->unit ? " (" : "", value->unit ? value->unit : "", value->unit ? ")" : "");
     memory_free(kind);
     return plot_text_clean(text);
 }
@@ -274,10 +276,10 @@ static char *figure_name_make(const struct figure *figure, const struct kind *ki
 }
 
 static struct figure figure_make(struct drawing *drawing, const struct kind *kind, const char *split,
-                                 const struct metric *metric)
+                                 const struct value *value)
 {
     const struct plot_request *request = drawing->request;
-    struct figure figure = {.metric = metric->name,
+    struct figure figure = {.metric = value->name,
                             .x = request->x ? request->x : "step",
                             .logarithmic = request->logarithmic && !kind->linear,
                             .rules = drawing->rules,
@@ -285,7 +287,8 @@ static struct figure figure_make(struct drawing *drawing, const struct kind *kin
                             .fonts = &drawing->fonts,
                             .experiment = plot_text_clean(request->experiment),
                             .title = plot_text_clean(drawing->title),
-                            .value_label = value_label_make(metric, split, kind->prefix)};
+                            .value_label = value_label_make(value, split, kind->prefix)};
+    figure.rules.higher = metric_higher_is_better(value->name);
     size_t size = strlen(figure.experiment) + strlen(figure.value_label) + 64;
     figure.subtitle = memory_alloc(size, 1);
     bool named = strcmp(figure.title, figure.experiment) == 0;
@@ -401,15 +404,15 @@ static bool figure_make_files(struct drawing *drawing, const struct kind *kind, 
                      figure->name, reason.text, drawing->folder, figure->name);
 }
 
-static void figure_draw(struct drawing *drawing, const struct kind *kind, const char *split,
-                        const struct metric *metric, struct error *err)
+static void figure_draw(struct drawing *drawing, const struct kind *kind, const char *split, const struct value *value,
+                        struct error *err)
 {
     struct error problem = {""};
-    struct figure figure = figure_make(drawing, kind, split, metric);
+    struct figure figure = figure_make(drawing, kind, split, value);
     struct plot_query query = {.sql = embedded_find(kind->name, "sql"),
                                .experiment = drawing->request->experiment,
                                .split = split,
-                               .metric = metric->name,
+                               .metric = value->name,
                                .x = figure.x,
                                .logarithmic = figure.logarithmic};
     err = drawing->failed ? &problem : err;
@@ -435,14 +438,14 @@ static enum plot_result figures_draw(struct drawing *drawing, struct error *err)
         const char *const *names = request->metric ? &request->metric : training ? of_training : of_evaluation;
         size_t count = !request->metric && training ? 2 : 1;
         for (size_t m = 0; m < count; m++) {
-            const struct metric *metric = metric_find(names[m]);
+            const struct value *value = value_find(names[m]);
             if ((request->split && strcmp(request->split, split) != 0) ||
-                !(training ? metric->training : metric->evaluation))
+                !(training ? value->training : value->evaluation))
                 continue;
             for (size_t k = 0; k < KIND_COUNT; k++)
                 if ((!training || kinds[k].training) &&
                     (!request->figure || strcmp(request->figure, kinds[k].name) == 0))
-                    figure_draw(drawing, &kinds[k], split, metric, err);
+                    figure_draw(drawing, &kinds[k], split, value, err);
         }
     }
     if (drawing->failed > 1 && err) {

@@ -143,6 +143,7 @@ static void layout(struct final *final, const struct figure *figure, struct canv
 static void footer_place(const struct final *final, const struct figure *figure, struct canvas *canvas)
 {
     char text[2048] = "";
+    const char *lower = figure->rules.higher ? "worse" : "better";
     FILE *out = fmemopen(text, sizeof text, "w");
     if (!out)
         abort();
@@ -152,12 +153,13 @@ static void footer_place(const struct final *final, const struct figure *figure,
     if (most > 1 && final->differences)
         fprintf(
             out,
-            "Circles: each seed's last value minus the baseline's of the same seed; left of 0 is lower, better. "
+            "Circles: each seed's last value minus the baseline's of the same seed; left of 0 is lower, %s. "
             "Filled mark, bar and \xc2\xb1: mean and its %g %% t interval. Grey: within the margin of %g. Verdicts: "
             "p adjusted by Holm over this figure, alpha %g.",
-            100 * (1 - figure->rules.alpha), figure->rules.margin, figure->rules.alpha);
+            lower, 100 * (1 - figure->rules.alpha), figure->rules.margin, figure->rules.alpha);
     else if (most == 1 && final->differences)
-        fputs("Mark: the one seed's last value minus the baseline's; left of 0 is lower, better. No interval.", out);
+        fprintf(out, "Mark: the one seed's last value minus the baseline's; left of 0 is lower, %s. No interval.",
+                lower);
     else if (most > 1)
         fputs("Circles: each seed at its last step. Filled mark, bar and \xc2\xb1: mean and its 95 % t interval.", out);
     else if (most == 1)

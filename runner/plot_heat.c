@@ -152,6 +152,11 @@ static void layout(struct heat *heat, const struct figure *figure, struct canvas
 {
     double names = 0;
     size_t lines = 1;
+    char footer[256];
+    snprintf(footer, sizeof footer,
+             "Each cell: mean over the seeds at the last step, their standard deviation, and how many of the planned "
+             "seeds it is of. Darker is lower, %s.",
+             figure->rules.higher ? "worse" : "better");
     canvas->left = 40;
     canvas_title(canvas, figure);
     for (size_t i = 0; i < heat->down_count; i++) {
@@ -173,10 +178,7 @@ static void layout(struct heat *heat, const struct figure *figure, struct canvas
     labels_place(heat, &figure->data, canvas);
     cells_place(heat, canvas);
     canvas_footer(canvas,
-                  isnan(heat->low)
-                      ? "Nothing to colour: no run has a final value that is a finite number."
-                      : "Each cell: mean over the seeds at the last step, their standard deviation, and how "
-                        "many of the planned seeds it is of. Darker is lower, better.",
+                  isnan(heat->low) ? "Nothing to colour: no run has a final value that is a finite number." : footer,
                   canvas->bottom + 40);
 }
 

@@ -1,13 +1,14 @@
 /* Queries whose plans are tested. */
 #include "runner/query.h"
 
+#include "runner/metric_sql.h"
+
 static const char *const texts[QUERY_COUNT] = {
     /* run */
     [QUERY_LAST_STEP] = "select loss, loss_kind from step where run = ? order by step desc limit 1",
     /* run */
     [QUERY_LAST_EVALUATIONS] =
-        "select split, loss, loss_kind, bits_per_byte, bits_per_byte_kind, perplexity, perplexity_kind, max(step) "
-        "from evaluation where run = ? group by split order by split",
+        "select split" METRIC_COLUMNS ", max(step) from evaluation where run = ? group by split order by split",
     /* experiment */
     [QUERY_MEMBERS] = "select v.id, v.baseline, m.seed, r.id, r.state from variant v "
                       "join member m on m.variant = v.id join run r on r.id = m.run "
@@ -67,8 +68,7 @@ static const char *const texts[QUERY_COUNT] = {
     [QUERY_CURVE_TRAIN] = "select step + 1, tokens, seconds, loss, loss_kind from step where run = ? order by step",
     /* run, split */
     [QUERY_CURVE_EVALUATION] =
-        "select step, tokens, seconds, loss, loss_kind, bits_per_byte, bits_per_byte_kind, perplexity, perplexity_kind "
-        "from evaluation where run = ? and split = ? order by step",
+        "select step, tokens, seconds" METRIC_COLUMNS " from evaluation where run = ? and split = ? order by step",
     /* experiment */
     [QUERY_MEASURES] = "select distinct l.split, l.metric from variant v join loss_summary l on l.variant = v.id "
                        "where v.experiment = ? order by l.split = 'train', l.split = 'validation' desc, l.split, "

@@ -7,6 +7,9 @@
  *
  * first_step and process_started (Unix time) are of the worker that trains it or did last.
  *
+ * The metrics of an evaluation are those of core/metric.h: the first version has three, a later one's columns are added
+ * where they are missing, and are NULL in evaluations from before.
+ *
  * A number that is not finite is stored as +Infinity with a kind beside it (0 finite, 1 nan, 2 inf, 3 -inf): SQLite has
  * no NaN, and a NULL would make the diverged run the best one. */
 #include "runner/schema.h"
@@ -17,6 +20,7 @@
 
 #include "core/knob.h"
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/sql.h"
 #include "runner/text_stream.h"
 
@@ -170,6 +174,49 @@ static bool knobs_update(sqlite3 *db, struct error *err)
     return ok && sql_run(db, "delete from knob where position >= ?", "i", err, (int64_t)knob_count);
 }
 
+/* ---- metrics ---- */
+
+/* What makes room for a metric that joined after the first version of the tables. Owner: caller, sqlite3_free(). */
+static char *metric_sql(const struct metric *metric)
+{
+    return sqlite3_mprintf("alter table evaluation add column %s real;\n"
+                           "alter table evaluation add column %s_kind integer;\n",
+                           metric->name, metric->name);
+}
+
+static bool metric_stored(sqlite3 *db, const struct metric *metric, bool *stored, struct error *err)
+{
+    int64_t columns;
+    bool ok = sql_integer(db, &columns, 0, "select count(*) from pragma_table_info('evaluation') where name = ?", "t",
+                          err, metric->name);
+    *stored = ok && columns > 0;
+    return ok;
+}
+
+bool schema_has_metrics(sqlite3 *db, bool *all, struct error *err)
+{
+    bool stored, ok = true;
+    *all = true;
+    for (size_t i = 0; ok && i < METRIC_COUNT; i++) {
+        ok = metric_stored(db, &metrics[i], &stored, err);
+        *all = *all && stored;
+    }
+    return ok;
+}
+
+static bool metrics_update(sqlite3 *db, struct error *err)
+{
+    bool stored, ok = true;
+    for (size_t i = 0; ok && i < METRIC_COUNT; i++) {
+        ok = metric_stored(db, &metrics[i], &stored, err);
+        char *sql = metric_sql(&metrics[i]);
+        ok = ok && (stored || sql_script(db, sql, err) ||
+                    error_wrap(err, "cannot make room for the metric %s", metrics[i].name));
+        sqlite3_free(sql);
+    }
+    return ok;
+}
+
 /* ---- views ---- */
 
 /* One dropped view at a time: the list changes under the statement that reads it. */
@@ -240,7 +287,7 @@ bool schema_update(sqlite3 *db, const char *const *migrations, size_t count, str
         if (!sql_script(db, migrations[i], err) || !sql_script(db, header, err))
             return error_wrap(err, "cannot bring the database to schema version %zu", i + 1);
     }
-    return views_update(db, err) && knobs_update(db, err);
+    return metrics_update(db, err) && views_update(db, err) && knobs_update(db, err);
 }
 
 char *schema_sql(void)
@@ -249,6 +296,11 @@ char *schema_sql(void)
     text_stream_open(&text);
     for (size_t i = 0; i < schema_version; i++)
         fputs(schema_migrations[i], text.out);
+    for (size_t i = METRICS_AT_FIRST; i < METRIC_COUNT; i++) {
+        char *sql = metric_sql(&metrics[i]);
+        fputs(sql, text.out);
+        sqlite3_free(sql);
+    }
     const struct schema_view *view;
     for (size_t i = 0; (view = schema_view(i)); i++) {
         char *sql = schema_view_sql(view);

@@ -4,7 +4,8 @@
  * with what this program would make whenever the database is opened for writing, and made anew when they differ, so an
  * old database gets new views and new knobs.
  *
- * To add a table or change one: append a migration in schema.c. To add a view: its row in schema_views.c. */
+ * To add a table or change one: append a migration in schema.c; a metric of evaluations brings its columns itself
+ * (core/metric.h). To add a view: its row in schema_views.c. */
 #ifndef RUNNER_SCHEMA_H
 #define RUNNER_SCHEMA_H
 
@@ -24,8 +25,12 @@ extern const size_t schema_version;
  * versions above `known`, and for what is no database at all. Reads only. */
 bool schema_check(sqlite3 *db, size_t known, size_t *version, struct error *err);
 
-/* Runs the migrations that are missing, remakes views that differ, refreshes the list of knobs. Needs a transaction. */
+/* Runs the migrations that are missing, adds columns of metrics that are, remakes views that differ, refreshes the list
+ * of knobs. Needs a transaction. */
 bool schema_update(sqlite3 *db, const char *const *migrations, size_t count, struct error *err);
+
+/* *all: the database has a column for every metric. */
+bool schema_has_metrics(sqlite3 *db, bool *all, struct error *err);
 
 struct schema_column {
     const char *name, *doc;

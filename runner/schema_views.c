@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/knob.h"
+#include "runner/metric_sql.h"
 #include "runner/text_stream.h"
 
 #define COLUMNS(rows) rows, sizeof(rows) / sizeof(rows)[0]
@@ -51,6 +52,9 @@ static const char runs_body[] =
     "  join run r on r.id = m.run\n"
     "  left join step s on s.run = r.id and s.step = (select max(step) from step where run = r.id)";
 
+/* Filled with the names of metrics by schema_view(). */
+static char curves_metric_doc[256], compared_metric_doc[256];
+
 static const struct schema_column curves_columns[] = {
     {"experiment", "name of the experiment"},
     {"variant", "label of the variant"},
@@ -59,7 +63,7 @@ static const struct schema_column curves_columns[] = {
     {"tokens", "tokens trained on up to here"},
     {"train_seconds", "time spent training up to here"},
     {"split", "train, validation, or a kind of text (code, prose)"},
-    {"metric", "train: loss, grad_norm, learning_rate; evaluations: loss, bits_per_byte, perplexity"},
+    {"metric", curves_metric_doc},
     {"value", "the number; Infinity when it is not finite, so that min, avg and order by do not lie"},
     {"kind", "finite, nan, inf or -inf"},
 };
@@ -73,24 +77,23 @@ static const struct schema_column curves_columns[] = {
 #define TRAIN(metric, kind)                                                                                            \
     "select e.name, v.label, m.seed, s.step, s.tokens, s.seconds, cast('train' as text), '" metric "', s." metric      \
     ", " kind "\n" CURVES_FROM "  cross join step s on s.run = m.run"
-#define EVALUATION(metric)                                                                                             \
-    "select e.name, v.label, m.seed, s.step, s.tokens, s.seconds, s.split, '" metric "', s." metric                    \
-    ",\n  " KIND("s." metric "_kind") "\n" CURVES_FROM "  cross join evaluation s on s.run = m.run"
+#define EVALUATION(metric, ...)                                                                                        \
+    "\nunion all\nselect e.name, v.label, m.seed, s.step, s.tokens, s.seconds, s.split, '" #metric "', s." #metric     \
+    ",\n  " KIND("s." #metric "_kind") "\n" CURVES_FROM "  cross join evaluation s on s.run = m.run where s." #metric  \
+                                       " is not null"
 /* clang-format off */
 static const char curves_body[] =
     TRAIN("loss", KIND("s.loss_kind")) "\nunion all\n"
     TRAIN("grad_norm", KIND("s.grad_norm_kind")) "\nunion all\n"
-    TRAIN("learning_rate", "'finite'") "\nunion all\n"
-    EVALUATION("loss") "\nunion all\n"
-    EVALUATION("bits_per_byte") "\nunion all\n"
-    EVALUATION("perplexity");
+    TRAIN("learning_rate", "'finite'")
+    METRICS(EVALUATION);
 /* clang-format on */
 
 static const struct schema_column losses_columns[] = {
     {"experiment", "name of the experiment"},
     {"variant", "label of the variant"},
     {"split", "train, validation, or a kind of text"},
-    {"metric", "loss, and for evaluations bits_per_byte and perplexity: lower is better"},
+    {"metric", compared_metric_doc},
     {"n", "finished seeds with a finite value: those the mean is over"},
     {"n_planned", "seeds planned"},
     {"n_diverged", "seeds that diverged, or ended on a value that is not finite"},
@@ -109,9 +112,9 @@ static const struct schema_column comparisons_columns[] = {
     {"variant", "label of the variant"},
     {"baseline", "label of the variant it is compared with"},
     {"split", "train, validation, or a kind of text"},
-    {"metric", "loss, and for evaluations bits_per_byte and perplexity: lower is better"},
+    {"metric", compared_metric_doc},
     {"n", "seeds that both finished: the pairs"},
-    {"delta", "mean of variant - baseline over the pairs; below 0 is better"},
+    {"delta", "mean of variant - baseline over the pairs; below 0 is better where lower is"},
     {"ci_low", "lower end of the t interval of delta at 1 - alpha; null below two pairs"},
     {"ci_high", "upper end"},
     {"p", "p value of the paired t test, two-sided"},
@@ -178,8 +181,23 @@ static struct schema_view config_view = {
     "run_config", "Every knob of every run, one column each, named like the knob: quote them (\"model.norm\").",
     config_columns, 1};
 
+static void metric_docs_write(void)
+{
+    char names[192];
+    snprintf(curves_metric_doc, sizeof curves_metric_doc, "train: loss, grad_norm, learning_rate; evaluations: %s",
+             metric_list(0, ", ", names, sizeof names));
+    int used =
+        snprintf(compared_metric_doc, sizeof compared_metric_doc, "loss, and for evaluations %s: lower is better",
+                 metric_list(METRIC_loss + 1, " and ", names, sizeof names));
+    for (size_t i = 0; i < METRIC_COUNT && (size_t)used < sizeof compared_metric_doc; i++)
+        if (metrics[i].better == HIGHER_IS_BETTER)
+            used += snprintf(compared_metric_doc + used, sizeof compared_metric_doc - (size_t)used, ", of %s higher",
+                             metrics[i].name);
+}
+
 const struct schema_view *schema_view(size_t index)
 {
+    metric_docs_write();
     if (index < FIXED_VIEWS)
         return &fixed_views[index];
     if (index > FIXED_VIEWS)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/metric.h"
 #include "runner/comparison.h"
 #include "runner/query.h"
 #include "runner/sql.h"
@@ -54,10 +55,12 @@ static void summary_release(struct summary *summary)
 
 /* ---- reading ---- */
 
-/* A measure exists once a run has it; it counts once the run has finished. */
+/* A measure exists once a run has it; it counts once the run has finished. NULL: not measured in its time. */
 static void final_add(struct summary *summary, const char *split, const char *metric, bool finished, size_t variant,
                       int64_t seed, sqlite3_stmt *s, int column)
 {
+    if (sqlite3_column_type(s, column) == SQLITE_NULL)
+        return;
     struct measure *measure = measure_get(summary, split, metric);
     bool finite = sqlite3_column_int(s, column + 1) == 0;
     if (finished)
@@ -78,9 +81,8 @@ static bool finals_read(struct summary *summary, int64_t run, bool finished, siz
     ok = s != NULL;
     while (ok && (ok = sql_step(s, &row, err)) && row) {
         const char *split = sql_text(s, 0);
-        final_add(summary, split, "loss", finished, variant, seed, s, 1);
-        final_add(summary, split, "bits_per_byte", finished, variant, seed, s, 3);
-        final_add(summary, split, "perplexity", finished, variant, seed, s, 5);
+        for (int i = 0; i < METRIC_COUNT; i++)
+            final_add(summary, split, metrics[i].name, finished, variant, seed, s, 1 + 2 * i);
     }
     sqlite3_finalize(s);
     return ok;
@@ -145,6 +147,7 @@ static bool summary_write(struct summary *summary, struct error *err)
     bool ok = true;
     for (size_t m = 0; ok && m < summary->measure_count; m++) {
         const struct measure *measure = &summary->measures[m];
+        summary->rules.higher = metric_higher_is_better(measure->metric);
         variants_compare(&measure->outcomes, count, baseline, summary->rules, rows);
         for (size_t v = 0; ok && v < count; v++) {
             const struct group *group = &summary->groups[v];

@@ -162,7 +162,12 @@ static inline struct evaluation_row evaluation_of(int64_t step, const char *spli
 {
     struct evaluation_row row = {.step = step, .tokens = step * 1024, .seconds = 0.5 * (double)step};
     snprintf(row.split, sizeof row.split, "%s", split);
-    row.record = (struct evaluation_record){8, 1024, 4096, bits * 2, bits, exp(bits * 2)};
+    row.record = (struct evaluation_record){.blocks = 8,
+                                            .tokens = 1024,
+                                            .bytes = 4096,
+                                            .loss = bits * 2,
+                                            .bits_per_byte = bits,
+                                            .perplexity = exp(bits * 2)};
     return row;
 }
 

@@ -74,7 +74,7 @@ static const struct refused refused[] = {
     {"baseline: 3", "f.yaml:1:11: baseline is text: expected a mapping"},
     {"compare: {metrc: loss}", "f.yaml:1:11: unknown key 'metrc': did you mean metric?"},
     {"compare: {metric: los}",
-     "f.yaml:1:19: compare.metric is 'los': expected bits_per_byte, loss or perplexity (did you mean loss?)"},
+     "f.yaml:1:19: compare.metric is 'los': expected loss, bits_per_byte or perplexity (did you mean loss?)"},
     {"compare: {margin: -1}", "f.yaml:1:19: compare.margin is '-1': expected a finite number of at least 0"},
     {"compare: {alpha: 0.7}", "f.yaml:1:18: compare.alpha is '0.7': expected a number above 0 and at most 0.5"},
     {"compare: {split: train}", "f.yaml:1:18: compare.split is 'train'"},
