@@ -1,0 +1,254 @@
+/* Every metric of evaluations: what holds for all of them, by walking the table. */
+#include "core/kernels.h"
+#include "core/metric.h"
+#include "core/random.h"
+#include "runner/comparison.h"
+#include "runner/loss_table.h"
+#include "runner/merge.h"
+#include "runner/moment.h"
+#include "runner/summary.h"
+#include "tests/database_case.h"
+
+/* ---- counting ---- */
+
+enum { ROWS_COUNTED = 7, V = 53 };
+
+Test(metric, each_counts_row_by_row_leaves_the_logits_and_passes_over_ignored_targets)
+{
+    static real logits[ROWS_COUNTED * V], before[ROWS_COUNTED * V];
+    const int32_t targets[ROWS_COUNTED] = {0, 52, -1, 17, 17, -1, 3};
+    struct random_stream stream = random_stream_make(1, "logits");
+    random_normal_fill(&stream, 3, logits, ROWS_COUNTED * V);
+    memcpy(before, logits, sizeof logits);
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        const struct metric *m = &metrics[i];
+        double all = m->count(logits, targets, ROWS_COUNTED, V), one_by_one = 0;
+        for (int r = 0; r < ROWS_COUNTED; r++)
+            one_by_one += m->count(logits + r * V, targets + r, 1, V);
+        cr_expect_arr_eq(logits, before, sizeof logits, "%s", m->name);
+        cr_expect_float_eq(all, one_by_one, 1e-12 * fabs(all), "%s: sums of doubles, rounded in another order",
+                           m->name);
+        cr_expect_eq(m->count(logits + 2 * V, targets + 2, 1, V), 0, "%s: the target is -1", m->name);
+    }
+}
+
+Test(metric, each_value_is_made_of_the_sum_it_shares)
+{
+    static real logits[ROWS_COUNTED * V];
+    const int32_t targets[ROWS_COUNTED] = {0, 52, 4, 17, 17, 9, 3};
+    struct random_stream stream = random_stream_make(2, "logits");
+    random_normal_fill(&stream, 3, logits, ROWS_COUNTED * V);
+    struct metric_sums sums = {{0}}, total = {{0}};
+    struct evaluation_record record = {.tokens = 2 * ROWS_COUNTED, .bytes = 31};
+    metric_count(&sums, logits, targets, ROWS_COUNTED, V);
+    metric_add(&total, &sums);
+    metric_add(&total, &sums);
+    metric_finish(&total, &record);
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        double value, own = 2 * metrics[i].count(logits, targets, ROWS_COUNTED, V);
+        memcpy(&value, (const char *)&record + metrics[i].offset, sizeof value);
+        cr_expect_eq(value, metrics[i].value(own, &record), "%s", metrics[i].name);
+    }
+}
+
+/* ---- the way through results.db ---- */
+
+/* A finished run whose metric is 2.5, 1 and `last` at steps 0, 2 and 4. */
+static void run_with(struct database *db, const char *key, const struct metric *metric, double last)
+{
+    const double values[] = {2.5, 1, last};
+    struct error err;
+    cr_assert(database_run_start(db, key, 0, &environment, NULL, 0, NULL, 0, &err), "%s", err.text);
+    for (int64_t i = 0; i < 3; i++) {
+        struct evaluation_row row = evaluation_of(2 * i, "validation", 4);
+        memcpy((char *)&row.record + metric->offset, &values[i], sizeof values[i]);
+        cr_assert(database_evaluation(db, key, &row, &err), "%s", err.text);
+    }
+    for (int64_t i = 0; i < 4; i++) {
+        struct step_record step = step_of(i, 5);
+        cr_assert(database_step(db, key, &step, &err), "%s", err.text);
+    }
+    cr_assert(database_run_end(db, key, RUN_FINISHED, NULL, NULL, &err), "%s", err.text);
+    cr_assert(database_flush(db, 1, &err), "%s", err.text);
+}
+
+static void expect_best(sqlite3 *db, const struct metric *metric)
+{
+    const struct moment best = {.kind = MOMENT_BEST};
+    struct reading reading;
+    struct error err;
+    cr_assert(moment_read(db, 1, "finished", "validation", metric->name, &best, &reading, &err), "%s", err.text);
+    cr_expect_eq(reading.value, metric->better == HIGHER_IS_BETTER ? 2.5 : 1, "%s: %g", metric->name, reading.value);
+}
+
+static void expect_caption(sqlite3 *db, const struct metric *metric)
+{
+    struct error err;
+    char text[8192], want[128];
+    int64_t id = database_find_experiment(db, "quick", &err);
+    struct loss_table *table = loss_table_read(db, id, metric->name, "validation", &err);
+    cr_assert(table, "%s", err.text);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    loss_table_write(table, TABLE_TEXT, 100, out);
+    fclose(out);
+    snprintf(want, sizeof want, "%s on validation at last step; %s is better", metric->name,
+             metric->better == HIGHER_IS_BETTER ? "higher" : "lower");
+    cr_expect(strstr(text, want), "'%s' should be in\n%s", want, text);
+    loss_table_free(table);
+}
+
+/* Final values as in test_database.c: three times 0.1 below the baseline, plain enough for a verdict. */
+Test(metric, each_is_stored_shown_summarised_and_compared)
+{
+    const double last[] = {2.10, 2.14, 2.12, 2.00, 2.02, 2.04};
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        const struct metric *m = &metrics[i];
+        struct fixture f;
+        char sql[256], want[64];
+        fixture_open(&f);
+        struct sweep *sweep = sweep_small("quick", "a");
+        freeze(f.db, sweep);
+        for (size_t r = 0; r < 6; r++)
+            run_with(f.db, sweep->runs[r].key, m, last[r]);
+        sqlite3 *db = database_handle(f.db);
+        snprintf(
+            sql, sizeof sql,
+            "select step, value, kind from curves where variant = 'baseline' and seed = 1 and split = 'validation' "
+            "and metric = '%s' order by step",
+            m->name);
+        cr_expect_str_eq(rows_of(db, sql), "0|2.5000|finite\n2|1.0000|finite\n4|2.1000|finite\n", "%s", m->name);
+        snprintf(sql, sizeof sql, "select variant, n, mean from losses where split = 'validation' and metric = '%s'",
+                 m->name);
+        cr_expect_str_eq(rows_of(db, sql), "baseline|3|2.1200\nrmsnorm|3|2.0200\n", "%s", m->name);
+        snprintf(sql, sizeof sql, "select delta, verdict from comparisons where split = 'validation' and metric = '%s'",
+                 m->name);
+        snprintf(want, sizeof want, "-0.1000|%s\n", m->better == HIGHER_IS_BETTER ? "worse" : "better");
+        cr_expect_str_eq(rows_of(db, sql), want, "%s", m->name);
+        expect_best(db, m);
+        expect_caption(db, m);
+        sweep_release(sweep);
+        fixture_remove(&f);
+    }
+}
+
+Test(metric, a_verdict_turns_where_higher_is_better)
+{
+    const double up[] = {0.10, 0.12, 0.08}, level[] = {0.001, -0.001, 0.002};
+    struct compared rows[2] = {{.paired = paired_of(up, 3, 0.05)}, {.paired = paired_of(level, 3, 0.05)}};
+    struct comparison_rules rules = {.margin = 0.01, .alpha = 0.05};
+    verdicts_set(rows, 2, rules);
+    cr_expect(rows[0].verdict == VERDICT_WORSE && rows[1].verdict == VERDICT_SAME);
+    rules.higher = true;
+    verdicts_set(rows, 2, rules);
+    cr_expect(rows[0].verdict == VERDICT_BETTER && rows[1].verdict == VERDICT_SAME);
+}
+
+/* ---- databases from before a metric ---- */
+
+/* As a program wrote it that did not know the metric. */
+static void metric_forget(const char *path, const char *name)
+{
+    static const char *const views[] = {"runs",        "curves",   "losses",     "comparisons",
+                                        "experiments", "variants", "run_config", "knobs"};
+    struct error err;
+    char sql[256];
+    sqlite3 *db;
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        snprintf(sql, sizeof sql, "drop view %s", views[i]);
+        cr_assert(sql_script(db, sql, &err), "%s", err.text);
+    }
+    snprintf(sql, sizeof sql,
+             "alter table evaluation drop column %s; alter table evaluation drop column %s_kind; "
+             "delete from loss_summary where split <> 'train' and metric = '%s'; "
+             "delete from comparison_summary where metric = '%s'",
+             name, name, name, name);
+    cr_assert(sql_script(db, sql, &err), "%s", err.text);
+    sqlite3_close(db);
+}
+
+/* Rows of a view that name the metric and a split that is evaluated. */
+static int64_t rows_naming(sqlite3 *db, const char *view, const char *metric)
+{
+    struct error err;
+    int64_t count;
+    char sql[128];
+    snprintf(sql, sizeof sql, "select count(*) from %s where split = 'validation' and metric = ?", view);
+    cr_assert(sql_integer(db, &count, 0, sql, "t", &err, metric), "%s", err.text);
+    return count;
+}
+
+Test(metric, a_database_from_before_it_is_read_and_gets_its_columns_when_it_is_written)
+{
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        const struct metric *m = &metrics[i], *other = &metrics[i ? 0 : 1];
+        struct fixture f;
+        struct error err;
+        fixture_open(&f);
+        struct sweep *sweep = sweep_small("quick", "a");
+        freeze(f.db, sweep);
+        run_with(f.db, sweep->runs[0].key, m, 2.1);
+        fixture_close(&f);
+        metric_forget(f.path, m->name);
+
+        sqlite3 *reader = database_open_reader(f.path, &err);
+        cr_assert(reader, "%s", err.text);
+        cr_expect_eq(rows_naming(reader, "curves", m->name), 0, "%s", m->name);
+        cr_expect_eq(rows_naming(reader, "curves", other->name), 3, "%s", other->name);
+        struct reading reading;
+        const struct moment last = {.kind = MOMENT_LAST};
+        cr_assert(moment_read(reader, 1, "finished", "validation", m->name, &last, &reading, &err), "%s", err.text);
+        cr_expect_not(reading.there, "%s", m->name);
+        sqlite3_close(reader);
+
+        f.db = database_open(f.path, NULL, &err);
+        cr_assert(f.db, "%s", err.text);
+        run_with(f.db, sweep->runs[1].key, m, 2.2);
+        sqlite3 *db = database_handle(f.db);
+        cr_expect_eq(rows_naming(db, "curves", m->name), 3, "%s: of the run that was made since", m->name);
+        cr_expect_eq(rows_naming(db, "curves", other->name), 6, "%s", other->name);
+        char sql[128];
+        snprintf(sql, sizeof sql, "select n, n_planned, mean from losses where metric = '%s' and n", m->name);
+        if (i != METRIC_loss) /* which training has too */
+            cr_expect_str_eq(rows_of(db, sql), "1|3|2.2000\n", "%s", m->name);
+        sweep_release(sweep);
+        fixture_remove(&f);
+    }
+}
+
+Test(metric, a_run_measured_without_it_agrees_with_the_same_run_measured_with_it)
+{
+    const struct metric *m = &metrics[METRIC_COUNT - 1];
+    struct fixture f;
+    struct error err;
+    char path[128];
+    fixture_open(&f);
+    fixture_close(&f);
+    metric_forget(f.path, m->name); /* so that it has the columns of one that joined */
+    f.db = database_open(f.path, NULL, &err);
+    cr_assert(f.db, "%s", err.text);
+    snprintf(path, sizeof path, "%s/other.db", f.folder);
+    struct sweep *sweep = sweep_small("quick", "a");
+    struct database *other = database_open(path, &(struct database_options){.no_wal = true}, &err);
+    cr_assert(other, "%s", err.text);
+    freeze(f.db, sweep);
+    freeze(other, sweep);
+    run_with(f.db, sweep->runs[0].key, m, 2.1);
+    run_with(other, sweep->runs[0].key, m, 2.1);
+    run_with(other, sweep->runs[1].key, m, 2.1);
+    cr_assert(database_close(other, &err), "%s", err.text);
+    metric_forget(path, m->name);
+
+    sqlite3 *source = database_open_source(path, false, &err), *db = database_handle(f.db);
+    cr_assert(source, "%s", err.text);
+    struct merge *merge = merge_begin(db, f.path, MERGE_DATABASES);
+    cr_expect(sql_begin(db, 1, &err) &&
+                  sql_end(db, merge_add(merge, path, source, &err) && merge_finish(merge, &err), NULL, &err),
+              "%s", err.text);
+    merge_free(merge);
+    sqlite3_close(source);
+    cr_expect_eq(rows_naming(db, "curves", m->name), 3);
+    cr_expect_eq(rows_naming(db, "curves", "loss"), 6);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
