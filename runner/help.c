@@ -69,6 +69,25 @@ static int left_width(const struct command *command)
     return width;
 }
 
+/* "(a|b|c)" from column `at` on, broken after a bar where a line is full. */
+static void choices_print(FILE *out, const char *choices, int at, int indent)
+{
+    fputc('(', out);
+    at++;
+    while (*choices) {
+        int length = (int)strcspn(choices, "|");
+        length += choices[length] == '|';
+        if (at + length + 1 > LINE_WIDTH) {
+            fprintf(out, "\n%*s", indent + 1, "");
+            at = indent + 1;
+        }
+        fwrite(choices, 1, (size_t)length, out);
+        at += length;
+        choices += length;
+    }
+    fputc(')', out);
+}
+
 static void row_print(FILE *out, const char *label, const char *doc, const char *choices, int width)
 {
     int right = INDENT + width + 2;
@@ -77,11 +96,12 @@ static void row_print(FILE *out, const char *label, const char *doc, const char 
         fprintf(out, "\n%*s", right, "");
     int at = words_print(out, doc ? doc : "", doc ? strlen(doc) : 0, right, right);
     if (choices) {
-        if (at + 1 + (int)strlen(choices) + 2 > LINE_WIDTH)
+        bool fits = at + 1 + (int)strlen(choices) + 2 <= LINE_WIDTH;
+        if (!fits)
             fprintf(out, "\n%*s", right, "");
         else if (at > right)
             fputc(' ', out);
-        fprintf(out, "(%s)", choices);
+        choices_print(out, choices, !fits ? right : at > right ? at + 1 : at, right);
     }
     fputc('\n', out);
 }

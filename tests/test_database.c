@@ -115,7 +115,12 @@ Test(database, a_run_is_logged_from_start_to_end)
          "select step, value, kind from curves where experiment = 'quick' and variant = 'baseline' and seed = 1 and "
          "split = 'train' and metric = 'loss'",
          "0|7.0000|finite\n1|6.0000|finite\n2|5.0000|finite\n3|4.0000|finite\n");
-    ROWS(database_handle(f.db), "select split, metric, count(*) from curves group by 1, 2 order by 1, 2",
+    char all[32];
+    snprintf(all, sizeof all, "train|3\nvalidation|%d\n", METRIC_COUNT);
+    ROWS(database_handle(f.db), "select split, count(distinct metric) from curves group by 1 order by 1", all);
+    ROWS(database_handle(f.db),
+         "select split, metric, count(*) from curves where metric in ('grad_norm', 'learning_rate', 'loss', "
+         "'bits_per_byte', 'perplexity') group by 1, 2 order by 1, 2",
          "train|grad_norm|4\ntrain|learning_rate|4\ntrain|loss|4\nvalidation|bits_per_byte|2\nvalidation|loss|2\n"
          "validation|perplexity|2\n");
     ROWS(database_handle(f.db), "select state, count(*) from runs group by state", "finished|1\nqueued|5\n");
@@ -225,7 +230,13 @@ Test(database, losses_and_comparisons_are_those_done_by_hand)
          "select variant, baseline, split, n, delta, ci_low, ci_high, p, p_holm, mde, verdict from comparisons where "
          "metric = 'bits_per_byte'",
          "rmsnorm|baseline|validation|3|-0.1000|-0.1497|-0.0503|0.0131|0.0131|0.0619|better\n");
-    ROWS(database_handle(f.db), "select split, metric from losses where variant = 'baseline' order by 1, 2",
+    char all[32];
+    snprintf(all, sizeof all, "train|1\nvalidation|%d\n", METRIC_COUNT);
+    ROWS(database_handle(f.db), "select split, count(*) from losses where variant = 'baseline' group by 1 order by 1",
+         all);
+    ROWS(database_handle(f.db),
+         "select split, metric from losses where variant = 'baseline' and metric in ('loss', 'bits_per_byte', "
+         "'perplexity') order by 1, 2",
          "train|loss\nvalidation|bits_per_byte\nvalidation|loss\nvalidation|perplexity\n");
     ROWS(database_handle(f.db), "select mean from losses where split = 'train' and variant = 'baseline'", "4.1200\n");
     sweep_release(sweep);
