@@ -20,6 +20,11 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 
+#ifdef CORE_DOUBLE
+#define REAL_BYTES 8
+#else
+#define REAL_BYTES 4
+#endif
 #ifdef __AVX512F__
 #define VECTOR_BYTES 64
 #define ROWS 12
@@ -37,6 +42,8 @@ enum {
     VECTORS = 2,
     LANES = VECTOR_BYTES / sizeof(real),
     COLUMNS = VECTORS * LANES,
+    LINE = 64 / sizeof(real),
+    SHORT = 512,
     BLOCK = 96,           /* rows: a multiple of ROWS */
     DEPTH = 1024,         /* largest part of K that is summed in registers: a panel stays in the second cache */
     DEPTH_OF_COPIES = 256 /* the same where `a` is copied */
@@ -51,9 +58,11 @@ static real copies[BLOCK / ROWS * COPY * (DEPTH_OF_COPIES + 1)] __attribute__((a
 
 /* ---- one tile ---- */
 
-/* c [rows, vectors * LANES] of one panel. Row i, column k of `a` is at a[i * down + k * along]. */
-INLINE void tile_make(int rows, int vectors, int64_t K, const real *a, int64_t down, int64_t along, const real *panel,
-                      const struct product *p, real beta, const real *bias, const real *addend, real *c, int64_t ldc)
+/* c [rows, vectors * LANES] of one panel. Row i, column k of `a` is at a[i * down + k * along]. The first panel is the
+ * first to read rows of `a`: its tiles fetch those of the next tile (`ahead`). */
+INLINE void tile_make(bool ahead, int rows, int vectors, int64_t K, const real *a, int64_t down, int64_t along,
+                      const real *panel, const struct product *p, real beta, const real *bias, const real *addend,
+                      real *c, int64_t ldc)
 {
     vector sums[ROWS][VECTORS], add[VECTORS];
     const real *soon = c;
@@ -62,8 +71,11 @@ INLINE void tile_make(int rows, int vectors, int64_t K, const real *a, int64_t d
         __builtin_prefetch(soon + j * LANES, 1);
         sums[i][j] = (vector){0};
     }
-    for (int64_t k = 0; k < K; k++) {
+    _Pragma("GCC unroll 4") for (int64_t k = 0; k < K; k++)
+    {
         vector row[VECTORS];
+        if (ahead && k % LINE == 0)
+            UNROLL for (int i = 0; i < rows; i++) __builtin_prefetch(a + (i + rows) * down, 0, 2);
         UNROLL for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(panel + j * LANES);
         UNROLL for (int i = 0; i < rows; i++)
         {
@@ -96,16 +108,22 @@ typedef void tile(int64_t K, const real *a, int64_t step, const real *panel, con
                                          const struct product *p, real beta, const real *bias, const real *addend,     \
                                          real *c, int64_t ldc)                                                         \
     {                                                                                                                  \
-        tile_make(rows, vectors, K, a, step, 1, panel, p, beta, bias, addend, c, ldc);                                 \
+        tile_make(false, rows, vectors, K, a, step, 1, panel, p, beta, bias, addend, c, ldc);                          \
     }                                                                                                                  \
     static void down_##rows##_##vectors(int64_t K, const real *a, int64_t step, const real *panel,                     \
                                         const struct product *p, real beta, const real *bias, const real *addend,      \
                                         real *c, int64_t ldc)                                                          \
     {                                                                                                                  \
-        tile_make(rows, vectors, K, a, 1, step, panel, p, beta, bias, addend, c, ldc);                                 \
+        tile_make(false, rows, vectors, K, a, 1, step, panel, p, beta, bias, addend, c, ldc);                          \
     }
 EACH_ROWS(TILE, 1)
 EACH_ROWS(TILE, 2)
+
+static void along_ahead(int64_t K, const real *a, int64_t step, const real *panel, const struct product *p, real beta,
+                        const real *bias, const real *addend, real *c, int64_t ldc)
+{
+    tile_make(true, ROWS, VECTORS, K, a, step, 1, panel, p, beta, bias, addend, c, ldc);
+}
 
 #define ALONG(rows, vectors) along_##rows##_##vectors,
 #define DOWN(rows, vectors) down_##rows##_##vectors,
@@ -119,33 +137,54 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* LANES / 4 quads, `step` apart, side by side; and shuffles of two vectors, the same in each quad. */
+#define QUAD(x) (*(const quad *)(x))
+#define PAIR(x, step) __builtin_shufflevector(QUAD(x), QUAD((x) + (step)), 0, 1, 2, 3, 4, 5, 6, 7)
+#define FOUR(g, a, b, c, d) 4 * (g) + (a), 4 * (g) + (b), 4 * (g) + (c), 4 * (g) + (d)
+#define EIGHT(g, ...) FOUR(g, __VA_ARGS__), FOUR(g + 1, __VA_ARGS__)
+#if VECTOR_BYTES / REAL_BYTES == 16
+#define QUADS(x, step)                                                                                                 \
+    __builtin_shufflevector(PAIR(x, step), PAIR((x) + 2 * (step), step), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, \
+                            14, 15)
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, EIGHT(0, __VA_ARGS__), EIGHT(2, __VA_ARGS__))
+#elif VECTOR_BYTES / REAL_BYTES == 8
+#define QUADS PAIR
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, EIGHT(0, __VA_ARGS__))
+#else
+#define QUADS(x, step) QUAD(x)
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, FOUR(0, __VA_ARGS__))
+#endif
+
+/* Columns [k, k + 4) of LANES rows: four vectors, a lane of each row. */
+INLINE void rows_transpose(real *out, const real *in, int64_t ld)
+{
+    vector rows[4];
+    UNROLL for (int i = 0; i < 4; i++) rows[i] = QUADS(in + i * ld, 4 * ld);
+    vector low01 = SHUFFLE(rows[0], rows[1], 0, LANES, 1, LANES + 1);
+    vector low23 = SHUFFLE(rows[2], rows[3], 0, LANES, 1, LANES + 1);
+    vector high01 = SHUFFLE(rows[0], rows[1], 2, LANES + 2, 3, LANES + 3);
+    vector high23 = SHUFFLE(rows[2], rows[3], 2, LANES + 2, 3, LANES + 3);
+    *(vector *)out = SHUFFLE(low01, low23, 0, 1, LANES, LANES + 1);
+    *(vector *)(out + COLUMNS) = SHUFFLE(low01, low23, 2, 3, LANES + 2, LANES + 3);
+    *(vector *)(out + 2 * COLUMNS) = SHUFFLE(high01, high23, 0, 1, LANES, LANES + 1);
+    *(vector *)(out + 3 * COLUMNS) = SHUFFLE(high01, high23, 2, 3, LANES + 2, LANES + 3);
+}
+
 /* out[k * COLUMNS + j] = in[j * ld + k] for `columns` rows j of `in`. */
 static void panel_transpose(real *out, const real *in, int64_t ld, int64_t columns, int64_t K)
 {
-    for (int64_t j = 0; j < columns; j++) {
-        const real *from = in + j * ld;
-        real *to = out + j;
+    int64_t j = 0;
+    for (; j + LANES <= columns; j += LANES) {
         int64_t k = 0;
-        if (j % 4 == 0 && j + 4 <= columns) { /* four by four */
-            for (; k + 4 <= K; k += 4) {
-                quad a = *(const quad *)(from + k), b = *(const quad *)(from + ld + k);
-                quad c = *(const quad *)(from + 2 * ld + k), d = *(const quad *)(from + 3 * ld + k);
-                quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-                quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-                *(quad *)(to + k * COLUMNS) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-                *(quad *)(to + (k + 1) * COLUMNS) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-                *(quad *)(to + (k + 2) * COLUMNS) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
-                *(quad *)(to + (k + 3) * COLUMNS) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
-            }
-            for (; k < K; k++)
-                for (int64_t i = 0; i < 4; i++)
-                    to[k * COLUMNS + i] = from[i * ld + k];
-            j += 3;
-            continue;
-        }
+        for (; k + 4 <= K; k += 4)
+            rows_transpose(out + k * COLUMNS + j, in + j * ld + k, ld);
         for (; k < K; k++)
-            to[k * COLUMNS] = from[k];
+            for (int64_t i = j; i < j + LANES; i++)
+                out[k * COLUMNS + i] = in[i * ld + k];
     }
+    for (; j < columns; j++)
+        for (int64_t k = 0; k < K; k++)
+            out[k * COLUMNS + j] = in[j * ld + k];
 }
 
 /* Columns [first, first + width) and rows [k, k + K) of b, as panels. */
@@ -218,6 +257,8 @@ static void part_tile(const struct part *part, int64_t row, int64_t rows, int64_
     bool down = p->form == GEMM_TN, wide = columns > LANES;
     rows_depth(part, row, rows, &from, &to);
     tile *make = (down ? tiles_down : tiles_along)[wide][rows - 1];
+    if (!down && j == 0 && to - from <= SHORT && wide && rows == ROWS && row + 2 * ROWS <= p->M)
+        make = along_ahead;
     a += from * (down ? step : 1);
     const real *panel = panels + j * part->K + from * COLUMNS;
     if (columns == (wide ? COLUMNS : LANES)) {
