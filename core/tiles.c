@@ -4,10 +4,10 @@
  *          b, in panels of COLUMNS columns, copied so that a tile reads it in one go
  *          +--------+--------+---
  *          |        |        |            A tile of ROWS x COLUMNS sums is made by one pass along K: a number of `a`
- *          +--------+--------+---         times a row of a panel, added to the row's sums. Blocks of BLOCK rows of `a`
- *   a      |  tile  |        |            meet one panel after the other, so that both are read from nearby caches
- *          +--------+--------+---         (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
- *                                         2008).
+ *          +--------+--------+---         times a row of a panel, added to the row's sums. The rows of a tile meet one
+ *   a      |  tile  |        |            panel after the other: they stay in the first cache, panels in the second
+ *          +--------+--------+---         (after Goto and van de Geijn, "Anatomy of high-performance matrix
+ *                                         multiplication", 2008).
  *
  * The order in which an element is summed depends on K, the form and whether N is small, not on M or where operands
  * lie. */
@@ -43,10 +43,11 @@ enum {
     LANES = VECTOR_BYTES / sizeof(real),
     COLUMNS = VECTORS * LANES,
     LINE = 64 / sizeof(real),
-    SHORT = 512,
-    BLOCK = 96,           /* rows: a multiple of ROWS */
-    DEPTH = 1024,         /* largest part of K that is summed in registers: a panel stays in the second cache */
-    DEPTH_OF_COPIES = 256 /* the same where `a` is copied */
+    SHORT = 512,           /* parts of rows too short for the processor to fetch them ahead by itself */
+    BLOCK = 96,            /* rows that are done at a time: a multiple of ROWS */
+    DEPTH = 1024,          /* largest part of K that is summed in registers: panels stay in the second cache */
+    BLOCK_OF_COPIES = 384, /* the same where `a` is copied: parts of its rows that are worth fetching */
+    DEPTH_OF_COPIES = 128  /* and copies stay in the second cache too */
 };
 
 typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
@@ -54,12 +55,12 @@ typedef real vector_anywhere __attribute__((vector_size(VECTOR_BYTES), aligned(s
 typedef real quad __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
 
 static real panels[PRODUCT_PANELS] __attribute__((aligned(64)));
-static real copies[BLOCK / ROWS * COPY * (DEPTH_OF_COPIES + 1)] __attribute__((aligned(64)));
+static real copies[BLOCK_OF_COPIES / ROWS * COPY * (DEPTH_OF_COPIES + 1)] __attribute__((aligned(64)));
 
 /* ---- one tile ---- */
 
-/* c [rows, vectors * LANES] of one panel. Row i, column k of `a` is at a[i * down + k * along]. The first panel is the
- * first to read rows of `a`: its tiles fetch those of the next tile (`ahead`). */
+/* c [rows, vectors * LANES] of one panel. Row i, column k of `a` is at a[i * down + k * along]. Tiles of the first
+ * panel fetch the rows of `a` that come after theirs (`ahead`). */
 INLINE void tile_make(bool ahead, int rows, int vectors, int64_t K, const real *a, int64_t down, int64_t along,
                       const real *panel, const struct product *p, real beta, const real *bias, const real *addend,
                       real *c, int64_t ldc)
@@ -281,8 +282,8 @@ static void part_block(const struct part *part, int64_t first, int64_t rows)
     const real *a = p->form == GEMM_TN ? p->a + part->k * p->lda + first : p->a + first * p->lda + part->k;
     if (part->copied)
         copies_fill(p, first, rows, part->k, part->K);
-    for (int64_t j = 0; j < part->columns; j += COLUMNS)
-        for (int64_t i = 0; i < rows; i += ROWS) {
+    for (int64_t i = 0; i < rows; i += ROWS)
+        for (int64_t j = 0; j < part->columns; j += COLUMNS) {
             int64_t height = smaller(rows - i, ROWS);
             if (p->causal && p->form == GEMM_NT && part->column + j > p->first + first + i + height - 1)
                 continue;
@@ -312,7 +313,8 @@ void PASTE(tiles_, KERNEL_LEVEL)(const struct product *p)
         for (int64_t k = 0; k == 0 || k < p->K; k += depth ? depth : 1) {
             struct part part = {p, column, smaller(width, p->N - column), k, smaller(depth, p->K - k), copied};
             panels_fill(p, column, part.columns, k, part.K);
-            for (int64_t row = 0; row < p->M; row += BLOCK)
-                part_block(&part, row, smaller(BLOCK, p->M - row));
+            int64_t block = copied ? BLOCK_OF_COPIES : BLOCK;
+            for (int64_t row = 0; row < p->M; row += block)
+                part_block(&part, row, smaller(block, p->M - row));
         }
 }
