@@ -85,10 +85,10 @@ static void assert_product(struct product p)
 static void odd_sizes(void)
 {
     /* Edges of tiles, panels, blocks, copies and parts of K; the last two have more columns than panels at a time. */
-    static const int64_t sizes[][3] = {{1, 1, 1},     {1, 17, 13},    {17, 1, 13},     {17, 13, 1},
-                                       {7, 5, 3},     {12, 32, 8},    {31, 37, 41},    {64, 48, 127},
-                                       {67, 71, 73},  {5, 1031, 67},  {1031, 5, 67},   {97, 66, 300},
-                                       {100, 65, 16}, {24, 33, 1030}, {13, 300, 1030}, {29, 1200, 515}};
+    static const int64_t sizes[][3] = {{1, 1, 1},       {1, 17, 13},    {17, 1, 13},    {17, 13, 1},   {7, 5, 3},
+                                       {12, 32, 8},     {31, 37, 41},   {64, 48, 127},  {67, 71, 73},  {5, 1031, 67},
+                                       {1031, 5, 67},   {97, 66, 300},  {397, 71, 131}, {100, 65, 16}, {24, 33, 1030},
+                                       {13, 300, 1030}, {29, 1200, 515}};
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
         for (int form = GEMM_NN; form <= GEMM_TN; form++) {
             struct product p = {.form = (enum gemm_form)form, .M = sizes[s][0], .N = sizes[s][1], .K = sizes[s][2]};
