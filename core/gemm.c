@@ -61,5 +61,5 @@ void gemm(enum gemm_form form, int64_t M, int64_t N, int64_t K, real alpha, cons
 
 size_t gemm_memory(void)
 {
-    return kernels()->product ? PRODUCT_PANELS * sizeof(real) : 0;
+    return kernels()->product ? (PRODUCT_PANELS + PRODUCT_COPIES) * sizeof(real) : 0;
 }

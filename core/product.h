@@ -15,7 +15,8 @@
  *   GEMM_TN: C [M, N] = A [K, M]^T B [K, N]    gradient of a weight */
 enum gemm_form { GEMM_NN, GEMM_NT, GEMM_TN };
 
-enum { PRODUCT_PANELS = 1 << 18 }; /* elements of b that are copied at a time */
+/* Elements that are copied at a time. */
+enum { PRODUCT_PANELS = 1 << 18 /* of b */, PRODUCT_COPIES = 384 * 129 * 4 / 3 /* of a, where it has to be */ };
 
 /* Rows [first, first + rows) of C are done: each row once, in order. What comes next finds them in the cache; it must
  * not multiply itself. */

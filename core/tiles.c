@@ -55,7 +55,8 @@ typedef real vector_anywhere __attribute__((vector_size(VECTOR_BYTES), aligned(s
 typedef real quad __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real))));
 
 static real panels[PRODUCT_PANELS] __attribute__((aligned(64)));
-static real copies[BLOCK_OF_COPIES / ROWS * COPY * (DEPTH_OF_COPIES + 1)] __attribute__((aligned(64)));
+static real copies[PRODUCT_COPIES] __attribute__((aligned(64)));
+_Static_assert(BLOCK_OF_COPIES / ROWS * COPY * (DEPTH_OF_COPIES + 1) == PRODUCT_COPIES, "copies of a block of rows");
 
 /* ---- one tile ---- */
 
@@ -208,7 +209,7 @@ static void panels_fill(const struct product *p, int64_t first, int64_t width, i
 }
 
 /* Rows [first, first + rows) of A^T, ROWS of them side by side: tiles read them in one go, where they lie far apart in
- * `a`. Each group is COPY long, whole cache lines: twice as fast to write; one more lies between those of the next
+ * `a`. Each group is COPY long, whole vectors: twice as fast to write; one more lies between those of the next
  * rows, so that they do not meet in the same sets of the cache. */
 static void copies_fill(const struct product *p, int64_t first, int64_t rows, int64_t k, int64_t K)
 {

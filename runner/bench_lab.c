@@ -21,7 +21,7 @@
 #include "runner/file.h"
 #include "runner/signals.h"
 
-enum { WORDS_MOST = 32, TAIL_SIZE = 400, LOOK_MILLISECONDS = 10 };
+enum { TAIL_SIZE = 400, LOOK_MILLISECONDS = 10 };
 
 /* In a session of its own, so that a Ctrl-C of the terminal does not reach it, and with nothing of ours but the pipe.
  */
@@ -204,13 +204,16 @@ static void terminal_read(struct terminal *terminal)
 
 static int child_spawn(pid_t *pid, const char *folder, const char *const *words, const struct terminal *terminal)
 {
-    const char *command[WORDS_MOST + 2] = {"/proc/self/exe"};
-    for (size_t i = 0; i < WORDS_MOST && words[i]; i++)
-        command[i + 1] = words[i];
     posix_spawn_file_actions_t actions;
     int failed = posix_spawn_file_actions_init(&actions);
     if (failed)
         return failed;
+    size_t count = 0;
+    while (words[count])
+        count++;
+    const char **command = memory_alloc(count + 2, sizeof *command);
+    command[0] = "/proc/self/exe";
+    memcpy(command + 1, words, count * sizeof *command);
     failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!failed)
         failed = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -220,6 +223,7 @@ static int child_spawn(pid_t *pid, const char *folder, const char *const *words,
         failed = posix_spawn_file_actions_addchdir_np(&actions, folder);
     if (!failed) /* posix_spawn's argv is not const, but it changes nothing */
         failed = posix_spawn(pid, command[0], &actions, NULL, (char *const *)(uintptr_t)command, environ);
+    memory_free(command);
     posix_spawn_file_actions_destroy(&actions);
     return failed;
 }
