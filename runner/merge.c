@@ -100,12 +100,19 @@ static int times_compare(const struct standing *a, const struct standing *b)
     return order ? order : strcmp(a->host, b->host);
 }
 
-enum choice { CHOICE_KEEP, CHOICE_TAKE, CHOICE_APPEND };
+enum choice {
+    CHOICE_KEEP,
+    CHOICE_TAKE,
+    CHOICE_APPEND,
+    /* Of two that ended, with the same curve: neither is deleted, for each may have measured what the other did not. */
+    CHOICE_KEEP_AND_FILL,
+    CHOICE_TAKE_AND_FILL,
+};
 
 static enum choice choose(enum merge_kind kind, const struct standing *target, const struct standing *source)
 {
     if (target->rank == 3 && source->rank == 3)
-        return times_compare(source, target) < 0 ? CHOICE_TAKE : CHOICE_KEEP;
+        return times_compare(source, target) < 0 ? CHOICE_TAKE_AND_FILL : CHOICE_KEEP_AND_FILL;
     if (target->rank == 3 || source->rank == 3)
         return target->rank == 3 ? CHOICE_KEEP : CHOICE_TAKE;
     bool same_process = target->process_started == source->process_started && target->first_step == source->first_step;
@@ -215,7 +222,7 @@ static bool run_take(struct merge *merge, sqlite3 *source, const char *key, cons
               sql_integer(merge->target, &id, 0, "select id from run where key = ?", "t", err, key);
     if (ok && choice == CHOICE_APPEND)
         ok = sql_integer(merge->target, &first, 0, "select max(step) from step where run = ?", "i", err, id);
-    else
+    else if (choice == CHOICE_TAKE)
         ok = ok && curve_delete(merge->target, id, err);
     ok = ok && curve_copy(source, other->id, merge->target, id, first, err);
     if (ok && merge->kind == MERGE_DATABASES)
@@ -248,8 +255,11 @@ static bool run_merge(struct merge *merge, sqlite3 *source, const char *key, str
     if (!there)
         return run_take(merge, source, key, &other, CHOICE_TAKE, err);
     enum choice choice = choose(merge->kind, &target, &other);
-    return ended_agree(merge, source, key, &target, &other, err) &&
-           (choice == CHOICE_KEEP || run_take(merge, source, key, &other, choice, err)) &&
+    if (!ended_agree(merge, source, key, &target, &other, err))
+        return false;
+    bool keep = choice == CHOICE_KEEP || choice == CHOICE_KEEP_AND_FILL;
+    return (choice != CHOICE_KEEP_AND_FILL || curve_fill(source, other.id, merge->target, target.id, err)) &&
+           (keep || run_take(merge, source, key, &other, choice, err)) &&
            floor_keep(merge, key, fmax(target.floor, other.floor), err);
 }
 

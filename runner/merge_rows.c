@@ -31,6 +31,15 @@ static bool copy(sqlite3 *from, int64_t from_run, int64_t first_step, const char
     return ok;
 }
 
+#define EVALUATION_SELECT                                                                                              \
+    "select split, step, tokens, seconds, blocks, evaluated_tokens, evaluated_bytes" METRIC_COLUMNS                    \
+    " from evaluation where run = ?1 and step >= ?2"
+/* seconds: of an evaluation that is there already. It keeps what it has measured, and gets what it has not. */
+#define EVALUATION_INSERT(seconds)                                                                                     \
+    "insert into evaluation (split, step, tokens, seconds, blocks, evaluated_tokens, evaluated_bytes" METRIC_COLUMNS   \
+    ", run) values (?, ?, ?, ?, ?, ?, ?" METRIC_MARKS ", ?) "                                                          \
+    "on conflict (run, split, step) do update set seconds = " seconds METRIC_FILLS
+
 bool curve_copy(sqlite3 *from, int64_t from_run, sqlite3 *to, int64_t to_run, int64_t first_step, struct error *err)
 {
     return copy(from, from_run, first_step, "select knob, value from setting where run = ?1 and ?2 >= 0", to, to_run,
@@ -39,16 +48,16 @@ bool curve_copy(sqlite3 *from, int64_t from_run, sqlite3 *to, int64_t to_run, in
                 "select step, loss, loss_kind, grad_norm, grad_norm_kind, learning_rate, tokens, seconds, "
                 "batch_checksum from step where run = ?1 and step >= ?2",
                 to, to_run,
-                "insert or ignore into step (step, loss, loss_kind, grad_norm, grad_norm_kind, learning_rate, tokens, "
-                "seconds, batch_checksum, run) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "insert into step (step, loss, loss_kind, grad_norm, grad_norm_kind, learning_rate, tokens, "
+                "seconds, batch_checksum, run) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "on conflict (run, step) do update set seconds = excluded.seconds",
                 err) &&
-           copy(from, from_run, first_step,
-                "select split, step, tokens, seconds, blocks, evaluated_tokens, evaluated_bytes" METRIC_COLUMNS
-                " from evaluation where run = ?1 and step >= ?2",
-                to, to_run,
-                "insert or ignore into evaluation (split, step, tokens, seconds, blocks, evaluated_tokens, "
-                "evaluated_bytes" METRIC_COLUMNS ", run) values (?, ?, ?, ?, ?, ?, ?" METRIC_MARKS ", ?)",
-                err);
+           copy(from, from_run, first_step, EVALUATION_SELECT, to, to_run, EVALUATION_INSERT("excluded.seconds"), err);
+}
+
+bool curve_fill(sqlite3 *from, int64_t from_run, sqlite3 *to, int64_t to_run, struct error *err)
+{
+    return copy(from, from_run, 0, EVALUATION_SELECT, to, to_run, EVALUATION_INSERT("seconds"), err);
 }
 
 bool curve_delete(sqlite3 *db, int64_t run, struct error *err)

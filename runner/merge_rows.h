@@ -12,8 +12,11 @@
  * Finalizes select; NULL: false. */
 bool rows_copy(sqlite3_stmt *select, sqlite3_stmt *insert, int64_t last, struct error *err);
 
-/* Settings, steps and evaluations of a run. first_step: steps below it are there already. */
+/* Settings, steps and evaluations of a run, without the steps below first_step. Where the same curve is there already,
+ * it gets the clock of the one copied, and the metrics that were not measured. */
 bool curve_copy(sqlite3 *from, int64_t from_run, sqlite3 *to, int64_t to_run, int64_t first_step, struct error *err);
+/* Those metrics alone. */
+bool curve_fill(sqlite3 *from, int64_t from_run, sqlite3 *to, int64_t to_run, struct error *err);
 bool curve_delete(sqlite3 *db, int64_t run, struct error *err);
 
 /* All that does not depend on the clock is equal, numbers as bits. *ok: both could be read. */

@@ -10,9 +10,13 @@
 #define METRIC_COLUMN(name, ...) ", " #name ", " #name "_kind"
 #define METRIC_MARK(...) ", ?, ?"
 #define METRIC_TYPE(...) "di"
+#define METRIC_FILL(name, ...)                                                                                         \
+    ", " #name " = coalesce(" #name ", excluded." #name "), " #name "_kind = coalesce(" #name "_kind, excluded." #name \
+    "_kind)"
 
 #define METRIC_COLUMNS METRICS(METRIC_COLUMN) /* ", loss, loss_kind, ..." */
 #define METRIC_MARKS METRICS(METRIC_MARK)     /* ", ?, ?, ..." */
 #define METRIC_TYPES METRICS(METRIC_TYPE)     /* "didi..", of sql.h */
+#define METRIC_FILLS METRICS(METRIC_FILL)     /* ", loss = coalesce(loss, excluded.loss), ...", of an upsert */
 
 #endif

@@ -6,6 +6,7 @@
 #include "runner/loss_table.h"
 #include "runner/merge.h"
 #include "runner/moment.h"
+#include "runner/schema.h"
 #include "runner/summary.h"
 #include "tests/database_case.h"
 
@@ -148,14 +149,13 @@ Test(metric, a_verdict_turns_where_higher_is_better)
 /* As a program wrote it that did not know the metric. */
 static void metric_forget(const char *path, const char *name)
 {
-    static const char *const views[] = {"runs",        "curves",   "losses",     "comparisons",
-                                        "experiments", "variants", "run_config", "knobs"};
     struct error err;
     char sql[256];
     sqlite3 *db;
+    const struct schema_view *view;
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
-        snprintf(sql, sizeof sql, "drop view %s", views[i]);
+    for (size_t i = 0; (view = schema_view(i)); i++) {
+        snprintf(sql, sizeof sql, "drop view if exists %s", view->name);
         cr_assert(sql_script(db, sql, &err), "%s", err.text);
     }
     snprintf(sql, sizeof sql,
@@ -216,39 +216,81 @@ Test(metric, a_database_from_before_it_is_read_and_gets_its_columns_when_it_is_w
     }
 }
 
-Test(metric, a_run_measured_without_it_agrees_with_the_same_run_measured_with_it)
+/* What of the metric a database of a merge does not have. */
+enum lacking { LACKS_NOTHING, LACKS_LAST, LACKS_LAST_BUT_ONE };
+
+static void lacking_forget(const char *path, enum lacking lacking)
 {
-    const struct metric *m = &metrics[METRIC_COUNT - 1];
+    if (lacking != LACKS_NOTHING)
+        metric_forget(path, metrics[METRIC_COUNT - (size_t)lacking].name);
+}
+
+/* A run that ended in `year`, its clock too; every metric is measured. */
+static void run_of_year(struct database *db, const char *key, int year)
+{
+    struct error err;
+    char sql[256];
+    run_with(db, key, &metrics[METRIC_COUNT - 1], 2.1);
+    snprintf(sql, sizeof sql,
+             "update run set ended_at = '%d-01-01T00:00:00Z' where state = 'finished'; update step set seconds = %d; "
+             "update evaluation set seconds = %d",
+             year, year, year);
+    cr_assert(sql_script(database_handle(db), sql, &err), "%s", err.text);
+}
+
+static void expect_merged_whole(enum lacking target, enum lacking source, int target_year, int source_year)
+{
     struct fixture f;
     struct error err;
-    char path[128];
+    char path[128], want[128];
+    struct sweep *sweep = sweep_small("quick", "a");
     fixture_open(&f);
     fixture_close(&f);
-    metric_forget(f.path, m->name); /* so that it has the columns of one that joined */
+    lacking_forget(f.path, LACKS_LAST); /* so that it has the columns of those that joined */
+    lacking_forget(f.path, LACKS_LAST_BUT_ONE);
     f.db = database_open(f.path, NULL, &err);
     cr_assert(f.db, "%s", err.text);
     snprintf(path, sizeof path, "%s/other.db", f.folder);
-    struct sweep *sweep = sweep_small("quick", "a");
     struct database *other = database_open(path, &(struct database_options){.no_wal = true}, &err);
     cr_assert(other, "%s", err.text);
     freeze(f.db, sweep);
     freeze(other, sweep);
-    run_with(f.db, sweep->runs[0].key, m, 2.1);
-    run_with(other, sweep->runs[0].key, m, 2.1);
-    run_with(other, sweep->runs[1].key, m, 2.1);
+    run_of_year(f.db, sweep->runs[0].key, target_year);
+    run_of_year(other, sweep->runs[0].key, source_year);
+    fixture_close(&f);
     cr_assert(database_close(other, &err), "%s", err.text);
-    metric_forget(path, m->name);
+    lacking_forget(f.path, target);
+    lacking_forget(path, source);
 
-    sqlite3 *source = database_open_source(path, false, &err), *db = database_handle(f.db);
-    cr_assert(source, "%s", err.text);
+    f.db = database_open(f.path, NULL, &err);
+    cr_assert(f.db, "%s", err.text);
+    sqlite3 *from = database_open_source(path, false, &err), *db = database_handle(f.db);
+    cr_assert(from, "%s", err.text);
     struct merge *merge = merge_begin(db, f.path, MERGE_DATABASES);
     cr_expect(sql_begin(db, 1, &err) &&
-                  sql_end(db, merge_add(merge, path, source, &err) && merge_finish(merge, &err), NULL, &err),
+                  sql_end(db, merge_add(merge, path, from, &err) && merge_finish(merge, &err), NULL, &err),
               "%s", err.text);
     merge_free(merge);
-    sqlite3_close(source);
-    cr_expect_eq(rows_naming(db, "curves", m->name), 3);
-    cr_expect_eq(rows_naming(db, "curves", "loss"), 6);
+    sqlite3_close(from);
+    int year = target_year < source_year ? target_year : source_year;
+    for (size_t i = 0; i < METRIC_COUNT; i++)
+        cr_expect_eq(rows_naming(db, "curves", metrics[i].name), 3, "%s: %d (%d) and %d (%d)", metrics[i].name, target,
+                     target_year, source, source_year);
+    snprintf(want, sizeof want, "%d-01-01T00:00:00Z|%d.0000|%d.0000\n", year, year, year);
+    cr_expect_str_eq(
+        rows_of(db, "select ended_at, (select avg(seconds) from step where run = run.id), "
+                    "(select avg(seconds) from evaluation where run = run.id) from run where state = 'finished'"),
+        want, "the run that ended first stays");
     sweep_release(sweep);
     fixture_remove(&f);
+}
+
+Test(metric, of_two_runs_that_agree_what_one_of_them_measured_is_kept_whichever_ended_first)
+{
+    static const enum lacking pairs[][2] = {
+        {LACKS_NOTHING, LACKS_LAST}, {LACKS_LAST, LACKS_NOTHING}, {LACKS_LAST, LACKS_LAST_BUT_ONE}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        expect_merged_whole(pairs[i][0], pairs[i][1], 2024, 2025);
+        expect_merged_whole(pairs[i][0], pairs[i][1], 2025, 2024);
+    }
 }
