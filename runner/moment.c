@@ -82,20 +82,30 @@ static void row_consider(sqlite3_stmt *row, int value_column, bool higher, const
     reading->tokens = sqlite3_column_int64(row, 1);
 }
 
+/* A newer runner measured it. */
+static bool metric_unknown(const char *metric, struct error *err)
+{
+    char list[256];
+    return error_set(err, "this runner does not know the metric '%.100s': it knows %s", metric,
+                     metric_list(0, " and ", list, sizeof list));
+}
+
 bool moment_read(sqlite3 *db, int64_t run, const char *state, const char *split, const char *metric,
                  const struct moment *moment, struct reading *reading, struct error *err)
 {
     bool train = strcmp(split, "train") == 0, more;
     const struct metric *found = metric_find(metric);
-    int column = 3 + 2 * (found ? (int)(found - metrics) : METRIC_loss); /* as query.c lists them */
     *reading = (struct reading){.value = NAN};
+    if (!found)
+        return metric_unknown(metric, err);
+    int column = 3 + 2 * (int)(found - metrics); /* as query.c lists them */
     if (moment->kind < MOMENT_STEP && strcmp(state, "finished") != 0)
         return true;
     sqlite3_stmt *s = train ? sql_prepare(db, query_text(QUERY_CURVE_TRAIN), "i", err, run)
                             : sql_prepare(db, query_text(QUERY_CURVE_EVALUATION), "it", err, run, split);
     bool ok = s != NULL;
     while (ok && (ok = sql_step(s, &more, err)) && more)
-        row_consider(s, column, metric_higher_is_better(metric), moment, reading);
+        row_consider(s, column, found->better == HIGHER_IS_BETTER, moment, reading);
     sqlite3_finalize(s);
     if (moment->kind >= MOMENT_STEP && reading->furthest < moment->amount)
         reading->there = false;

@@ -37,7 +37,8 @@ struct reading {
     double furthest; /* in the moment's unit: how far the run got; 0 for last and best */
 };
 
-/* metric: of evaluations (core/metric.h); train has loss alone. False and err for the database's troubles. */
+/* metric: of evaluations (core/metric.h); train has loss alone. False and err for a metric that is none of them, and
+ * for the database's troubles. */
 bool moment_read(sqlite3 *db, int64_t run, const char *state, const char *split, const char *metric,
                  const struct moment *moment, struct reading *reading, struct error *err);
 

@@ -132,6 +132,34 @@ Test(metric, each_is_stored_shown_summarised_and_compared)
     }
 }
 
+/* A newer runner wrote the database: what this one does not know is not shown as something else. */
+Test(metric, one_that_is_not_known_is_refused_at_any_moment)
+{
+    struct fixture f;
+    struct error err;
+    fixture_open(&f);
+    struct sweep *sweep = sweep_small("quick", "a");
+    freeze(f.db, sweep);
+    run_with(f.db, sweep->runs[0].key, &metrics[METRIC_loss], 2.1);
+    sqlite3 *db = database_handle(f.db);
+    int64_t id = database_find_experiment(db, "quick", &err);
+    const char *const moments[] = {"best", "step:2"};
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+        struct moment moment;
+        char list[256], want[400];
+        cr_assert(moment_parse(moments[i], &moment, &err), "%s", err.text);
+        struct loss_table *table = loss_table_read(db, id, "zeal", "validation", &err);
+        cr_assert(table, "%s", err.text);
+        cr_expect_eq(loss_table_move(table, db, id, &moment, &err), LOSS_TABLE_FAILED, "%s", moments[i]);
+        snprintf(want, sizeof want, "this runner does not know the metric 'zeal': it knows %s",
+                 metric_list(0, " and ", list, sizeof list));
+        cr_expect_str_eq(err.text, want);
+        loss_table_free(table);
+    }
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
 Test(metric, a_verdict_turns_where_higher_is_better)
 {
     const double up[] = {0.10, 0.12, 0.08}, level[] = {0.001, -0.001, 0.002};
