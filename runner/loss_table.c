@@ -119,6 +119,7 @@ struct member {
 struct members {
     struct member *items;
     size_t count;
+    int64_t finished, diverged;
 };
 
 static void members_release(struct members *members)
@@ -176,6 +177,8 @@ static bool members_read(sqlite3 *db, int64_t variant, struct loss_table *table,
         row->parameters = m->parameters;
         if (m->finished)
             row->tokens = m->tokens;
+        members->finished += m->finished;
+        members->diverged += strcmp(sql_text(s, 1), "diverged") == 0;
         row->marks |= (unsigned)sqlite3_column_int(s, 9) << MARK_CPU_CHANGED;
         state_count(table, row, m->seed, sql_text(s, 1), sql_text(s, 2));
     }
@@ -249,6 +252,14 @@ static void row_fill(struct loss_row *row, sqlite3_stmt *s)
         row->verdict = memory_copy_text(*sql_text(s, 16) ? sql_text(s, 16) : "n/a");
 }
 
+/* Finished runs that are neither among those of the mean nor ended on a value that is not finite. summarised: row has
+ * them counted; a metric that no run has is not summarised. */
+static int64_t unmeasured(const struct members *members, const struct loss_row *row, bool summarised)
+{
+    int64_t measured = summarised ? row->n + row->n_diverged - members->diverged : 0;
+    return measured < members->finished ? members->finished - measured : 0;
+}
+
 static bool rows_read(sqlite3 *db, int64_t experiment, struct loss_table *table, struct error *err)
 {
     struct members baseline = {0};
@@ -262,6 +273,7 @@ static bool rows_read(sqlite3 *db, int64_t experiment, struct loss_table *table,
         struct loss_row *row = &table->rows[table->row_count++];
         row_fill(row, s);
         ok = members_read(db, sqlite3_column_int64(s, 0), table, row, &members, err);
+        row->n_unmeasured = unmeasured(&members, row, sqlite3_column_type(s, 4) != SQLITE_NULL);
         row->marks |= marks_of(&members, &baseline);
         if (row->baseline) {
             table->baseline_parameters = row->parameters;

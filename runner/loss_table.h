@@ -35,7 +35,8 @@ struct loss_row {
     bool baseline;
     int64_t parameters, tokens; /* of a finished run; 0 = none yet */
     int64_t n, n_planned, n_diverged, n_failed, n_interrupted, n_running, n_queued;
-    int64_t n_short; /* finished before the moment that the table is of */
+    int64_t n_short;      /* finished before the moment that the table is of */
+    int64_t n_unmeasured; /* finished without measuring the metric: before there was one */
     double mean, sd, spread, delta, ci_low, ci_high, p, p_holm, mde; /* not a number: cannot be said */
     char *verdict;                                                   /* NULL for the baseline */
     unsigned marks;

@@ -52,13 +52,20 @@ static bool members_read(const struct loss_table *table, sqlite3 *db, int64_t ex
 static bool anywhere(const struct loss_table *table, const struct members *members, struct error *err)
 {
     double furthest = 0;
+    bool finished = false, measured = false;
     char text[MOMENT_SIZE];
     for (size_t i = 0; i < members->count; i++) {
-        if (members->items[i].reading.there)
+        const struct member *m = &members->items[i];
+        if (m->reading.there)
             return true;
-        furthest = fmax(furthest, members->items[i].reading.furthest);
+        furthest = fmax(furthest, m->reading.furthest);
+        finished |= strcmp(m->state, "finished") == 0;
+        measured |= m->reading.measured;
     }
     moment_format(&table->moment, text);
+    if (finished && !measured)
+        return error_set(err, "the finished runs of '%.200s' did not measure %s on %s: nothing is known %s",
+                         table->experiment, table->metric, table->split, text);
     if (table->moment.kind < MOMENT_STEP)
         return error_set(err, "experiment '%.200s' has no finished run: nothing is known %s", table->experiment, text);
     return error_set(err, "no run of '%.200s' logged %s on %s as late as that (%s): the furthest is at %.15g",
@@ -80,7 +87,7 @@ static void row_fill(struct loss_row *row, const struct compared *compared)
     row->p_holm = compared->p_holm;
     row->mde = paired->mde;
     row->n_diverged = (int64_t)compared->not_finite;
-    row->n_short = row->tokens = 0;
+    row->n_short = row->n_unmeasured = row->tokens = 0;
     row->marks &= ~(1u << MARK_TOKENS);
     if (row->baseline)
         return;
@@ -93,7 +100,9 @@ static void member_count(struct loss_table *table, const struct members *members
     struct loss_row *row = &table->rows[m->row];
     bool diverged = strcmp(m->state, "diverged") == 0;
     row->n_diverged += diverged && (!m->reading.there || !isnan(m->reading.value));
-    row->n_short += !m->reading.there && strcmp(m->state, "finished") == 0;
+    bool absent = !m->reading.there && strcmp(m->state, "finished") == 0;
+    row->n_short += absent && m->reading.measured;
+    row->n_unmeasured += absent && !m->reading.measured;
     if (!m->reading.there)
         return;
     row->tokens = m->reading.tokens;

@@ -136,9 +136,11 @@ static void seeds_cell(struct table *table, const struct loss_row *row)
     const struct {
         int64_t count;
         const char *word;
-    } others[] = {{row->n_diverged, "diverged"},     {row->n_failed, "failed"},   {row->n_interrupted, "interrupted"},
-                  {row->n_short, "ended before it"}, {row->n_running, "running"}, {row->n_queued, "queued"}};
-    char buf[160];
+    } others[] = {
+        {row->n_diverged, "diverged"},     {row->n_failed, "failed"},           {row->n_interrupted, "interrupted"},
+        {row->n_short, "ended before it"}, {row->n_unmeasured, "not measured"}, {row->n_running, "running"},
+        {row->n_queued, "queued"}};
+    char buf[320];
     size_t used = (size_t)snprintf(buf, sizeof buf, "%" PRId64 " of %" PRId64, row->n, row->n_planned);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i].count)

@@ -73,6 +73,7 @@ static void row_consider(sqlite3_stmt *row, int value_column, bool higher, const
     double at = moment->kind >= MOMENT_STEP ? sqlite3_column_double(row, (int)moment->kind - MOMENT_STEP) : 0;
     bool better = higher ? !(value <= reading->value) : !(value >= reading->value);
     bool wanted = moment->kind == MOMENT_BEST ? !reading->there || better : at <= moment->amount;
+    reading->measured = true;
     reading->furthest = fmax(reading->furthest, at);
     if (!wanted || (moment->kind == MOMENT_BEST && isnan(value) && reading->there))
         return;

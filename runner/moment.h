@@ -32,7 +32,8 @@ const char *moment_name(const struct moment *moment, char buf[MOMENT_SIZE]);
  * run that logged one at or after it. */
 struct reading {
     bool there;
-    double value; /* not a number: it was not finite */
+    bool measured; /* at any moment; not looked for in a run that did not finish, at its end and its best */
+    double value;  /* not a number: it was not finite */
     int64_t step, tokens;
     double furthest; /* in the moment's unit: how far the run got; 0 for last and best */
 };

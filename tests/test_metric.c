@@ -244,6 +244,59 @@ Test(metric, a_database_from_before_it_is_read_and_gets_its_columns_when_it_is_w
     }
 }
 
+/* The table at the moment, or why there is none. */
+static void expect_table_at(sqlite3 *db, const char *metric, const char *at, const char *want)
+{
+    struct error err = {0};
+    struct moment moment;
+    char text[8192];
+    int64_t id = database_find_experiment(db, "quick", &err);
+    cr_assert(moment_parse(at, &moment, &err), "%s", err.text);
+    struct loss_table *table = loss_table_read(db, id, metric, "validation", &err);
+    cr_assert(table, "%s", err.text);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    if (loss_table_move(table, db, id, &moment, &err) == LOSS_TABLE_MOVED)
+        loss_table_write(table, TABLE_TEXT, 120, out);
+    else
+        fputs(err.text, out);
+    fclose(out);
+    cr_expect(strstr(text, want), "at %s: '%s' should be in\n%s", at, want, text);
+    loss_table_free(table);
+}
+
+Test(metric, a_finished_run_that_lacks_it_is_said_to)
+{
+    static const char *const moments[] = {"last", "best", "step:2"};
+    const char *name = metrics[METRIC_COUNT - 1].name;
+    char want[128];
+    struct fixture f;
+    struct error err;
+    fixture_open(&f);
+    struct sweep *sweep = sweep_small("quick", "a");
+    freeze(f.db, sweep);
+    run_with(f.db, sweep->runs[0].key, &metrics[0], 2.1);
+    fixture_close(&f);
+    metric_forget(f.path, name);
+    f.db = database_open(f.path, NULL, &err);
+    cr_assert(f.db, "%s", err.text);
+    sqlite3 *db = database_handle(f.db);
+    expect_table_at(db, name, "last", "  0 of 3, 1 not measured, 2 queued\n");
+    snprintf(want, sizeof want, "the finished runs of 'quick' did not measure %s on validation: nothing is known ",
+             name);
+    for (size_t i = 1; i < sizeof moments / sizeof moments[0]; i++)
+        expect_table_at(db, name, moments[i], want);
+
+    run_with(f.db, sweep->runs[1].key, &metrics[METRIC_COUNT - 1], 2.1);
+    cr_assert(database_run_start(f.db, sweep->runs[2].key, 0, &environment, NULL, 0, NULL, 0, &err), "%s", err.text);
+    cr_assert(database_run_end(f.db, sweep->runs[2].key, RUN_DIVERGED, NULL, NULL, &err), "%s", err.text);
+    cr_assert(database_flush(f.db, 1, &err), "%s", err.text);
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++)
+        expect_table_at(db, name, moments[i], "  1 of 3, 1 diverged, 1 not measured\n");
+    expect_table_at(db, name, "step:9", "the furthest is at 4");
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
 /* What of the metric a database of a merge does not have. */
 enum lacking { LACKS_NOTHING, LACKS_LAST, LACKS_LAST_BUT_ONE };
 
