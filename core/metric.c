@@ -9,26 +9,26 @@
 
 /* ---- counts ---- */
 
-static double nats(real *logits, const int32_t *targets, size_t rows, size_t V)
+static double nats_count(real *logits, const int32_t *targets, size_t rows, size_t V)
 {
     return kernels()->cross_entropy(logits, targets, false, 1, rows, V);
 }
 
 /* ---- values ---- */
 
-static double a_token(double sum, const struct evaluation_record *record)
+static double mean_make(double sum, const struct evaluation_record *record)
 {
     return sum / (double)record->tokens;
 }
 
-static double bits_a_byte(double sum, const struct evaluation_record *record)
+static double bits_per_byte_make(double sum, const struct evaluation_record *record)
 {
     return record->bytes ? sum / (0.69314718055994531 * (double)record->bytes) : NAN;
 }
 
-static double exp_a_token(double sum, const struct evaluation_record *record)
+static double perplexity_make(double sum, const struct evaluation_record *record)
 {
-    return exp(a_token(sum, record));
+    return exp(mean_make(sum, record));
 }
 
 /* ---- all of them ---- */
@@ -51,13 +51,13 @@ bool metric_higher_is_better(const char *name)
     return metric && metric->better == HIGHER_IS_BETTER;
 }
 
-const char *metric_list(size_t first, const char *last, char *buf, size_t size)
+const char *metric_list(const char *last, char *buf, size_t size)
 {
     size_t used = 0;
     buf[0] = 0;
-    for (size_t i = first; i < METRIC_COUNT && used < size; i++)
+    for (size_t i = 0; i < METRIC_COUNT && used < size; i++)
         used += (size_t)snprintf(buf + used, size - used, "%s%s",
-                                 i == first              ? ""
+                                 i == 0                  ? ""
                                  : i + 1 == METRIC_COUNT ? last
                                                          : ", ",
                                  metrics[i].name);

@@ -5,8 +5,9 @@
  *   metric_count(&sums, logits, targets, rows, V);     a part of the text after the other
  *   metric_finish(&sums, &record);                     record.tokens and .bytes are there
  *
- * To add a metric: (1) a row, the last one; (2) in metric.c the function that counts rows of logits, or the one that
- * makes a value of a sum, whichever is not there yet. */
+ * To add a metric: (1) a row, the last one: results.db and checkpoints count those of their first version from the
+ * front; (2) in metric.c the function that counts rows of logits, or the one that makes a value of a sum, whichever is
+ * not there yet. */
 #ifndef CORE_METRIC_H
 #define CORE_METRIC_H
 
@@ -19,17 +20,14 @@
 /* ROW(name, what each target token adds up to, what becomes of the sum, better, name on an axis, unit) */
 /* clang-format off */
 #define METRICS(ROW)                                                                                                   \
-    ROW(loss,          nats, a_token,     LOWER_IS_BETTER, "loss",       "nats per token")                             \
-    ROW(bits_per_byte, nats, bits_a_byte, LOWER_IS_BETTER, "loss",       "bits per byte")                              \
-    ROW(perplexity,    nats, exp_a_token, LOWER_IS_BETTER, "perplexity", "exp of nats per token")
+    ROW(loss,          nats_count, mean_make,          LOWER_IS_BETTER, "loss",       "nats per token")                \
+    ROW(bits_per_byte, nats_count, bits_per_byte_make, LOWER_IS_BETTER, "loss",       "bits per byte")                 \
+    ROW(perplexity,    nats_count, perplexity_make,    LOWER_IS_BETTER, "perplexity", "exp of nats per token")
 /* clang-format on */
 
 #define METRIC_NUMBER(name, ...) METRIC_##name,
 enum { METRICS(METRIC_NUMBER) METRIC_COUNT };
 #undef METRIC_NUMBER
-
-/* Those of version 1 of results.db and of checkpoints. */
-enum { METRICS_AT_FIRST = 3 };
 
 #define METRIC_FIELD(name, ...) double name;
 struct evaluation_record {
@@ -55,16 +53,15 @@ extern const struct metric metrics[METRIC_COUNT];
 const struct metric *metric_find(const char *name);
 /* False for a name that is no metric's. */
 bool metric_higher_is_better(const char *name);
-/* The names from number `first` on, `last` before the last one: "bits_per_byte and perplexity". Returns buf. */
-const char *metric_list(size_t first, const char *last, char *buf, size_t size);
+/* The names, `last` before the last one: "loss, bits_per_byte and perplexity". Returns buf. */
+const char *metric_list(const char *last, char *buf, size_t size);
 
 struct metric_sums {
     double of[METRIC_COUNT];
 };
 void metric_count(struct metric_sums *sums, real *logits, const int32_t *targets, size_t rows, size_t V);
 void metric_add(struct metric_sums *sums, const struct metric_sums *more);
-/* Fills the metrics of a record whose tokens and bytes are counted; not a number where there is nothing to divide by.
- */
+/* Fills the metrics of a record whose tokens and bytes are counted; not a number where nothing is to divide by. */
 void metric_finish(const struct metric_sums *sums, struct evaluation_record *record);
 
 #endif

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "core/memory.h"
-#include "core/metric.h"
 #include "runner/file.h"
+#include "runner/metric_sql.h"
 
 static const char checkpoint_magic[8] = "RUNCKPT";
 /* Its evaluations have all metrics: the version counts those that joined. */

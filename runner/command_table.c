@@ -12,13 +12,11 @@
 #include "runner/loss_table.h"
 #include "runner/sql.h"
 
-#define METRIC_WORD(name, ...) #name ", "
+#define COMMA_METRIC(name, ...) ", " #name
+static const char metric_doc[] = METRICS(COMMA_METRIC) "; default: the file's";
 
 static const struct option options[] = {
-    {.name = "metric",
-     .kind = OPTION_TEXT,
-     .argument = "M",
-     .doc = METRICS(METRIC_WORD) "by default what the file names"},
+    {.name = "metric", .kind = OPTION_TEXT, .argument = "M", .doc = metric_doc + 2},
     {.name = "split",
      .kind = OPTION_TEXT,
      .argument = "S",

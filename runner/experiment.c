@@ -88,7 +88,7 @@ static void metric_check(const char *metric, struct place place, struct problems
         names[i] = metrics[i].name;
     const char *nearest = suggest_nearest(metric, names, METRIC_COUNT);
     problem_add(problems, place, "compare.metric is '%s': expected %s%s%s%s", metric,
-                metric_list(0, " or ", list, sizeof list), nearest ? " (did you mean " : "", nearest ? nearest : "",
+                metric_list(" or ", list, sizeof list), nearest ? " (did you mean " : "", nearest ? nearest : "",
                 nearest ? "?)" : "");
 }
 

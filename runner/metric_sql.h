@@ -7,6 +7,9 @@
 
 #include "core/metric.h"
 
+/* Those of version 1 of results.db, and of checkpoints. */
+enum { METRICS_AT_FIRST = 3 };
+
 #define METRIC_COLUMN(name, ...) ", " #name ", " #name "_kind"
 #define METRIC_MARK(...) ", ?, ?"
 #define METRIC_TYPE(...) "di"

@@ -88,7 +88,7 @@ static bool metric_unknown(const char *metric, struct error *err)
 {
     char list[256];
     return error_set(err, "this runner does not know the metric '%.100s': it knows %s", metric,
-                     metric_list(0, " and ", list, sizeof list));
+                     metric_list(" and ", list, sizeof list));
 }
 
 bool moment_read(sqlite3 *db, int64_t run, const char *state, const char *split, const char *metric,

@@ -39,19 +39,20 @@ static const struct kind {
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
 /* What can be drawn: the metrics of evaluations, and what steps log. */
-#define METRIC_VALUE(name, count, value, better, label, unit) {#name, METRIC_##name == METRIC_loss, true, label, unit},
-static const struct value {
+#define METRIC_QUANTITY(name, count, value, better, label, unit)                                                       \
+    {#name, METRIC_##name == METRIC_loss, true, label, unit},
+static const struct quantity {
     const char *name;
     bool training, evaluation;
     const char *label, *unit;
-} values[] = {
+} quantities[] = {
     /* clang-format off */
-    METRICS(METRIC_VALUE)
+    METRICS(METRIC_QUANTITY)
     /* clang-format on */
     {"grad_norm", true, false, "gradient norm", "before clipping"},
     {"learning_rate", true, false, "learning rate", NULL},
 };
-enum { VALUE_COUNT = sizeof values / sizeof *values };
+enum { QUANTITY_COUNT = sizeof quantities / sizeof *quantities };
 
 static const struct format {
     enum plot_format flag;
@@ -91,11 +92,11 @@ static const char *embedded_find(const char *kind, const char *extension)
     return NULL;
 }
 
-static const struct value *value_find(const char *name)
+static const struct quantity *quantity_find(const char *name)
 {
-    for (size_t i = 0; i < VALUE_COUNT; i++)
-        if (strcmp(values[i].name, name) == 0)
-            return &values[i];
+    for (size_t i = 0; i < QUANTITY_COUNT; i++)
+        if (strcmp(quantities[i].name, name) == 0)
+            return &quantities[i];
     return NULL;
 }
 
@@ -223,11 +224,11 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
         error_set(err, "no axis '%s': step, tokens, seconds or flops", request->x);
         return PLOT_REFUSED;
     }
-    if (request->metric && !value_find(request->metric)) {
-        char *names[VALUE_COUNT];
-        for (size_t i = 0; i < VALUE_COUNT; i++)
-            names[i] = (char *)(uintptr_t)values[i].name;
-        texts_list(list, sizeof list, names, VALUE_COUNT);
+    if (request->metric && !quantity_find(request->metric)) {
+        char *names[QUANTITY_COUNT];
+        for (size_t i = 0; i < QUANTITY_COUNT; i++)
+            names[i] = (char *)(uintptr_t)quantities[i].name;
+        texts_list(list, sizeof list, names, QUANTITY_COUNT);
         error_set(err, "no metric '%s': it is one of %s", request->metric, list);
         return PLOT_REFUSED;
     }
@@ -235,12 +236,12 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
         return PLOT_DRAWN;
     for (size_t i = 0; i < drawing->split_count; i++)
         if (strcmp(drawing->splits[i], request->split) == 0) {
-            const struct value *value = request->metric ? value_find(request->metric) : NULL;
+            const struct quantity *quantity = request->metric ? quantity_find(request->metric) : NULL;
             bool training = split_trains(request->split);
-            if (!value || (training ? value->training : value->evaluation))
+            if (!quantity || (training ? quantity->training : quantity->evaluation))
                 return PLOT_DRAWN;
-            error_set(err, "metric '%s' is not logged for split '%s': %s", value->name, request->split,
-                      training ? "loss, grad_norm or learning_rate" : metric_list(0, " or ", list, sizeof list));
+            error_set(err, "metric '%s' is not logged for split '%s': %s", quantity->name, request->split,
+                      training ? "loss, grad_norm or learning_rate" : metric_list(" or ", list, sizeof list));
             return PLOT_REFUSED;
         }
     texts_list(list, sizeof list, drawing->splits, (int)drawing->split_count);
@@ -249,14 +250,15 @@ static enum plot_result request_check(const struct drawing *drawing, struct erro
 }
 
 /* "validation loss (bits per byte)", "validation loss on code (bits per byte)", "training loss (nats per token)". */
-static char *value_label_make(const struct value *value, const char *split, const char *prefix)
+static char *value_label_make(const struct quantity *quantity, const char *split, const char *prefix)
 {
     char text[512];
     char *kind = plot_text_clean(split);
-    const char *before = !value->evaluation ? "" : split_trains(split) ? "training " : "validation ";
-    bool names_kind = value->evaluation && !split_trains(split) && strcmp(split, "validation") != 0;
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", prefix, before, value->label, names_kind ? " on " : "",
-             names_kind ? kind : "", value->unit ? " (" : "", value->unit ? value->unit : "", value->unit ? ")" : "");
+    const char *before = !quantity->evaluation ? "" : split_trains(split) ? "training " : "validation ";
+    bool names_kind = quantity->evaluation && !split_trains(split) && strcmp(split, "validation") != 0;
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", prefix, before, quantity->label, names_kind ? " on " : "",
+             names_kind ? kind : "", quantity->unit ? " (" : "", quantity->unit ? quantity->unit : "",
+             quantity->unit ? ")" : "");
     memory_free(kind);
     return plot_text_clean(text);
 }
@@ -276,10 +278,10 @@ static char *figure_name_make(const struct figure *figure, const struct kind *ki
 }
 
 static struct figure figure_make(struct drawing *drawing, const struct kind *kind, const char *split,
-                                 const struct value *value)
+                                 const struct quantity *quantity)
 {
     const struct plot_request *request = drawing->request;
-    struct figure figure = {.metric = value->name,
+    struct figure figure = {.metric = quantity->name,
                             .x = request->x ? request->x : "step",
                             .logarithmic = request->logarithmic && !kind->linear,
                             .rules = drawing->rules,
@@ -287,8 +289,8 @@ static struct figure figure_make(struct drawing *drawing, const struct kind *kin
                             .fonts = &drawing->fonts,
                             .experiment = plot_text_clean(request->experiment),
                             .title = plot_text_clean(drawing->title),
-                            .value_label = value_label_make(value, split, kind->prefix)};
-    figure.rules.higher = metric_higher_is_better(value->name);
+                            .value_label = value_label_make(quantity, split, kind->prefix)};
+    figure.rules.higher = metric_higher_is_better(quantity->name);
     size_t size = strlen(figure.experiment) + strlen(figure.value_label) + 64;
     figure.subtitle = memory_alloc(size, 1);
     bool named = strcmp(figure.title, figure.experiment) == 0;
@@ -404,15 +406,15 @@ static bool figure_make_files(struct drawing *drawing, const struct kind *kind, 
                      figure->name, reason.text, drawing->folder, figure->name);
 }
 
-static void figure_draw(struct drawing *drawing, const struct kind *kind, const char *split, const struct value *value,
-                        struct error *err)
+static void figure_draw(struct drawing *drawing, const struct kind *kind, const char *split,
+                        const struct quantity *quantity, struct error *err)
 {
     struct error problem = {""};
-    struct figure figure = figure_make(drawing, kind, split, value);
+    struct figure figure = figure_make(drawing, kind, split, quantity);
     struct plot_query query = {.sql = embedded_find(kind->name, "sql"),
                                .experiment = drawing->request->experiment,
                                .split = split,
-                               .metric = value->name,
+                               .metric = quantity->name,
                                .x = figure.x,
                                .logarithmic = figure.logarithmic};
     err = drawing->failed ? &problem : err;
@@ -438,14 +440,14 @@ static enum plot_result figures_draw(struct drawing *drawing, struct error *err)
         const char *const *names = request->metric ? &request->metric : training ? of_training : of_evaluation;
         size_t count = !request->metric && training ? 2 : 1;
         for (size_t m = 0; m < count; m++) {
-            const struct value *value = value_find(names[m]);
+            const struct quantity *quantity = quantity_find(names[m]);
             if ((request->split && strcmp(request->split, split) != 0) ||
-                !(training ? value->training : value->evaluation))
+                !(training ? quantity->training : quantity->evaluation))
                 continue;
             for (size_t k = 0; k < KIND_COUNT; k++)
                 if ((!training || kinds[k].training) &&
                     (!request->figure || strcmp(request->figure, kinds[k].name) == 0))
-                    figure_draw(drawing, &kinds[k], split, value, err);
+                    figure_draw(drawing, &kinds[k], split, quantity, err);
         }
     }
     if (drawing->failed > 1 && err) {

@@ -20,7 +20,7 @@
 
 #include "core/knob.h"
 #include "core/memory.h"
-#include "core/metric.h"
+#include "runner/metric_sql.h"
 #include "runner/sql.h"
 #include "runner/text_stream.h"
 
@@ -177,7 +177,7 @@ static bool knobs_update(sqlite3 *db, struct error *err)
 /* ---- metrics ---- */
 
 /* What makes room for a metric that joined after the first version of the tables. Owner: caller, sqlite3_free(). */
-static char *metric_sql(const struct metric *metric)
+static char *metric_columns_sql(const struct metric *metric)
 {
     return sqlite3_mprintf("alter table evaluation add column %s real;\n"
                            "alter table evaluation add column %s_kind integer;\n",
@@ -209,7 +209,7 @@ static bool metrics_update(sqlite3 *db, struct error *err)
     bool stored, ok = true;
     for (size_t i = 0; ok && i < METRIC_COUNT; i++) {
         ok = metric_stored(db, &metrics[i], &stored, err);
-        char *sql = metric_sql(&metrics[i]);
+        char *sql = metric_columns_sql(&metrics[i]);
         ok = ok && (stored || sql_script(db, sql, err) ||
                     error_wrap(err, "cannot make room for the metric %s", metrics[i].name));
         sqlite3_free(sql);
@@ -297,7 +297,7 @@ char *schema_sql(void)
     for (size_t i = 0; i < schema_version; i++)
         fputs(schema_migrations[i], text.out);
     for (size_t i = METRICS_AT_FIRST; i < METRIC_COUNT; i++) {
-        char *sql = metric_sql(&metrics[i]);
+        char *sql = metric_columns_sql(&metrics[i]);
         fputs(sql, text.out);
         sqlite3_free(sql);
     }

@@ -52,8 +52,24 @@ static const char runs_body[] =
     "  join run r on r.id = m.run\n"
     "  left join step s on s.run = r.id and s.step = (select max(step) from step where run = r.id)";
 
-/* Filled with the names of metrics by schema_view(). */
-static char curves_metric_doc[256], compared_metric_doc[256];
+/* Docs of columns name loss and bits_per_byte in their own words, and the metrics after them by the table:
+ * UNNAMED(" and ", perplexity) is " and perplexity", UNNAMED(" and ", loss) is "". */
+#define NAMED_loss , ""
+#define NAMED_bits_per_byte , ""
+#define SECOND(a, b, ...) b
+#define SECOND_OF(...) SECOND(__VA_ARGS__)
+#define UNNAMED(before, name) SECOND_OF(NAMED_##name, before #name, )
+#define COMMA_UNNAMED(name, ...) UNNAMED(", ", name)
+#define AND_UNNAMED(name, ...) UNNAMED(" and ", name)
+#define OF_LOWER_IS_BETTER(name) ""
+#define OF_HIGHER_IS_BETTER(name) ", of " name " higher"
+#define OF_BETTER(name, count, value, better, ...) OF_##better(#name)
+/* clang-format off */
+#define CURVES_METRIC_DOC                                                                                              \
+    "train: loss, grad_norm, learning_rate; evaluations: loss, bits_per_byte" METRICS(COMMA_UNNAMED)
+#define COMPARED_METRIC_DOC                                                                                            \
+    "loss, and for evaluations bits_per_byte" METRICS(AND_UNNAMED) ": lower is better" METRICS(OF_BETTER)
+/* clang-format on */
 
 static const struct schema_column curves_columns[] = {
     {"experiment", "name of the experiment"},
@@ -63,7 +79,7 @@ static const struct schema_column curves_columns[] = {
     {"tokens", "tokens trained on up to here"},
     {"train_seconds", "time spent training up to here"},
     {"split", "train, validation, or a kind of text (code, prose)"},
-    {"metric", curves_metric_doc},
+    {"metric", CURVES_METRIC_DOC},
     {"value", "the number; Infinity when it is not finite, so that min, avg and order by do not lie"},
     {"kind", "finite, nan, inf or -inf"},
 };
@@ -93,7 +109,7 @@ static const struct schema_column losses_columns[] = {
     {"experiment", "name of the experiment"},
     {"variant", "label of the variant"},
     {"split", "train, validation, or a kind of text"},
-    {"metric", compared_metric_doc},
+    {"metric", COMPARED_METRIC_DOC},
     {"n", "finished seeds with a finite value: those the mean is over"},
     {"n_planned", "seeds planned"},
     {"n_diverged", "seeds that diverged, or ended on a value that is not finite"},
@@ -112,7 +128,7 @@ static const struct schema_column comparisons_columns[] = {
     {"variant", "label of the variant"},
     {"baseline", "label of the variant it is compared with"},
     {"split", "train, validation, or a kind of text"},
-    {"metric", compared_metric_doc},
+    {"metric", COMPARED_METRIC_DOC},
     {"n", "seeds that both finished: the pairs"},
     {"delta", "mean of variant - baseline over the pairs; below 0 is better where lower is"},
     {"ci_low", "lower end of the t interval of delta at 1 - alpha; null below two pairs"},
@@ -181,23 +197,8 @@ static struct schema_view config_view = {
     "run_config", "Every knob of every run, one column each, named like the knob: quote them (\"model.norm\").",
     config_columns, 1};
 
-static void metric_docs_write(void)
-{
-    char names[192];
-    snprintf(curves_metric_doc, sizeof curves_metric_doc, "train: loss, grad_norm, learning_rate; evaluations: %s",
-             metric_list(0, ", ", names, sizeof names));
-    int used =
-        snprintf(compared_metric_doc, sizeof compared_metric_doc, "loss, and for evaluations %s: lower is better",
-                 metric_list(METRIC_loss + 1, " and ", names, sizeof names));
-    for (size_t i = 0; i < METRIC_COUNT && (size_t)used < sizeof compared_metric_doc; i++)
-        if (metrics[i].better == HIGHER_IS_BETTER)
-            used += snprintf(compared_metric_doc + used, sizeof compared_metric_doc - (size_t)used, ", of %s higher",
-                             metrics[i].name);
-}
-
 const struct schema_view *schema_view(size_t index)
 {
-    metric_docs_write();
     if (index < FIXED_VIEWS)
         return &fixed_views[index];
     if (index > FIXED_VIEWS)

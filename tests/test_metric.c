@@ -152,7 +152,7 @@ Test(metric, one_that_is_not_known_is_refused_at_any_moment)
         cr_assert(table, "%s", err.text);
         cr_expect_eq(loss_table_move(table, db, id, &moment, &err), LOSS_TABLE_FAILED, "%s", moments[i]);
         snprintf(want, sizeof want, "this runner does not know the metric 'zeal': it knows %s",
-                 metric_list(0, " and ", list, sizeof list));
+                 metric_list(" and ", list, sizeof list));
         cr_expect_str_eq(err.text, want);
         loss_table_free(table);
     }
