@@ -122,8 +122,8 @@ struct model_shape {
     int64_t context_length, d_model, n_heads, kv_heads, head_dim, ff_hidden, n_layers, vocab_size, mtp_depth;
     double norm_epsilon;
     double qk_norm_epsilon; /* of the RMSNorm of queries and keys */
-    int64_t ff_inputs;      /* matrices into the activation: 2 for swiglu (up, gate) */
-    bool norm_bias;         /* norms have a bias (LayerNorm) */
+    int64_t ff_inputs;      /* matrices into the activation: 2 of a gated one (up, gate) */
+    bool norm_bias;         /* norms have a bias beside the gain */
     bool learned_positions; /* position_embedding.weight exists */
     bool qk_norm, linear_bias, tied_embeddings;
 };

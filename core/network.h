@@ -20,7 +20,7 @@
 enum { ATTENTION_ROWS = 128, HEAD_ROWS = 512 }; /* rows of one block of scores, of logits */
 
 struct norm_weights {
-    real *weight, *bias; /* [C]; bias NULL for rmsnorm */
+    real *weight, *bias; /* [C]; bias NULL of a norm without */
 };
 
 struct block_weights {

@@ -61,11 +61,15 @@ static void plain_activations_of_a_range(void)
 {
     const struct kernels *k = kernels();
     static real x[POINTS], y[POINTS], one[POINTS], dx[POINTS];
-    double (*const functions[])(double, double *) = {[FEED_FORWARD_GELU] = gelu, [FEED_FORWARD_GELU_TANH] = gelu_tanh};
+    double (*const functions[FEED_FORWARD_COUNT])(double, double *) = {
+        [FEED_FORWARD_GELU] = gelu, [FEED_FORWARD_GELU_TANH] = gelu_tanh};
     fill_range(x, -12, 12);
     for (int i = 0; i < POINTS; i++)
         one[i] = 1;
-    for (int kind = FEED_FORWARD_GELU; kind <= FEED_FORWARD_GELU_TANH; kind++) {
+    for (int kind = 0; kind < FEED_FORWARD_COUNT; kind++) {
+        if (model_shape_of(&(struct model_config){.n_heads = 1, .d_model = 1, .feed_forward = kind}, 1).ff_inputs > 1)
+            continue;
+        cr_assert(functions[kind], "what is activation %d in double?", kind);
         memcpy(dx, x, sizeof dx);
         k->activation[kind](y, dx, 1, POINTS);
         k->slopes_multiply(dx, NULL, one, 1, 1, POINTS);
@@ -87,6 +91,7 @@ Test(kernels, plain_activations_and_their_slopes_are_right)
     each_level(plain_activations_of_a_range);
 }
 
+/* A gated one beside it needs a range of its own. */
 static void swiglu_of_a_range(void)
 {
     const struct kernels *k = kernels();
