@@ -275,12 +275,30 @@ static bool tokenizers_merge(struct merge *merge, sqlite3 *source, struct error 
     return ok;
 }
 
+/* A newer runner adds metrics without a new version of the schema: what this one cannot copy is not left behind. */
+static bool metrics_known(const struct merge *merge, sqlite3 *source, const char *source_name, struct error *err)
+{
+    bool row, ok;
+    int64_t known = 1;
+    sqlite3_stmt *s = sql_prepare(source, "select name from pragma_table_info('evaluation')", NULL, err);
+    ok = s != NULL;
+    while (ok && known && (ok = sql_step(s, &row, err)) && row) {
+        ok = sql_integer(merge->target, &known, 0, "select 1 from pragma_table_info('evaluation') where name = ?", "t",
+                         err, sql_text(s, 0));
+        if (ok && !known)
+            error_set(err, "%s holds the metric '%s', which this runner does not know: merge with the newer runner",
+                      source_name, sql_text(s, 0));
+    }
+    sqlite3_finalize(s);
+    return ok && known;
+}
+
 bool merge_add(struct merge *merge, const char *source_name, sqlite3 *source, struct error *err)
 {
     merge->names = memory_grow(merge->names, merge->name_count * sizeof *merge->names, merge->name_count + 1,
                                sizeof *merge->names);
     merge->names[merge->name_count++] = memory_copy_text(source_name);
-    bool row, ok = tokenizers_merge(merge, source, err);
+    bool row, ok = metrics_known(merge, source, source_name, err) && tokenizers_merge(merge, source, err);
     sqlite3_stmt *s = ok ? sql_prepare(source, "select key from run order by key", NULL, err) : NULL;
     ok = s != NULL;
     while (ok && (ok = sql_step(s, &row, err)) && row)

@@ -375,3 +375,31 @@ Test(metric, of_two_runs_that_agree_what_one_of_them_measured_is_kept_whichever_
         expect_merged_whole(pairs[i][0], pairs[i][1], 2025, 2024);
     }
 }
+
+Test(metric, a_merge_leaves_none_behind_that_it_does_not_know)
+{
+    struct fixture f;
+    struct error err;
+    char path[128], want[256];
+    struct sweep *sweep = sweep_small("quick", "a");
+    fixture_open(&f);
+    snprintf(path, sizeof path, "%s/other.db", f.folder);
+    struct database *newer = database_open(path, &(struct database_options){.no_wal = true}, &err);
+    cr_assert(newer, "%s", err.text);
+    freeze(newer, sweep);
+    run_with(newer, sweep->runs[0].key, &metrics[METRIC_loss], 2.1);
+    cr_assert(sql_script(database_handle(newer), "alter table evaluation add column zeal_of_text real", &err), "%s",
+              err.text);
+    cr_assert(database_close(newer, &err), "%s", err.text);
+    sqlite3 *from = database_open_source(path, false, &err), *db = database_handle(f.db);
+    cr_assert(from, "%s", err.text);
+    struct merge *merge = merge_begin(db, f.path, MERGE_DATABASES);
+    cr_expect_not(merge_add(merge, path, from, &err));
+    snprintf(want, sizeof want,
+             "%s holds the metric 'zeal_of_text', which this runner does not know: merge with the newer runner", path);
+    cr_expect_str_eq(err.text, want);
+    merge_free(merge);
+    sqlite3_close(from);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
