@@ -80,6 +80,11 @@ double bench_model_sgemm(struct bench_model *model)
     return products_flops(model->products) / products_best_time(model->products);
 }
 
+double bench_model_openblas(struct bench_model *model)
+{
+    return products_flops(model->products) / products_openblas_time(model->products);
+}
+
 static int number_compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -43,8 +43,9 @@ void bench_model_release(struct bench_model *model);
 /* One training step; its seconds. Ends the program when the loss is not finite. */
 double bench_model_step(struct bench_model *model);
 
-/* Operations a second of the products alone, each by the fastest library there is. */
+/* Operations a second of the products alone: each by the fastest library there is, and all by OpenBLAS's sgemm. */
 double bench_model_sgemm(struct bench_model *model);
+double bench_model_openblas(struct bench_model *model);
 
 /* Sorts the values. */
 double bench_median(double *values, size_t count);

@@ -1,4 +1,5 @@
-/* The share of a training step in what the machine's sgemm reaches on its shapes. */
+/* The share of a training step in what sgemm reaches on its shapes: the fastest one that there is, a ceiling, and
+ * OpenBLAS's, which may be slower than the core's own products. */
 #ifndef RUNNER_BENCH_SHARE_H
 #define RUNNER_BENCH_SHARE_H
 
@@ -11,9 +12,9 @@
 struct bench_share {
     bool measured;
     double flops_per_step, tokens_per_step;
-    double sgemm_rate, step_seconds; /* medians over the rounds */
-    double share;                    /* NaN when it came out above 1 and is not to be believed */
-    double ratio;                    /* the same as it was measured, also above 1 */
+    double sgemm_rate, openblas_rate, step_seconds; /* medians over the rounds */
+    double share;                 /* of sgemm, the fastest; NaN when it came out above 1 and is not to be believed */
+    double ratio, openblas_ratio; /* as they were measured, also above 1 */
 };
 
 /* Products and training steps take turns, so that whatever else slows the machine slows both. */

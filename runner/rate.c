@@ -151,14 +151,27 @@ static double product_time(const struct products *products, const struct item *i
     return seconds_now() - start;
 }
 
-double products_time(struct products *products)
+/* All of a step by one maker; by the fastest of each where it is MAKERS. */
+static double step_time(struct products *products, enum maker maker)
 {
     double total = 0;
-    for (size_t i = 0; i < products->count; i++)
+    for (size_t i = 0; i < products->count; i++) {
+        const struct item *item = &products->items[i];
         for (enum gemm_form form = GEMM_NN; form <= GEMM_TN; form++)
-            for (int64_t k = 0; k < products->items[i].count; k++)
-                total += product_time(products, &products->items[i], form, MAKER_OURS);
+            for (int64_t k = 0; k < item->count; k++)
+                total += product_time(products, item, form, maker == MAKERS ? item->fastest[form] : maker);
+    }
     return total;
+}
+
+double products_time(struct products *products)
+{
+    return step_time(products, MAKER_OURS);
+}
+
+double products_openblas_time(struct products *products)
+{
+    return step_time(products, MAKER_OPENBLAS);
 }
 
 /* The fastest maker of each product, by the best of some turns. Chosen once: the fastest of one turn would be the one
@@ -182,14 +195,9 @@ static void makers_choose(struct products *products)
 
 double products_best_time(struct products *products)
 {
-    double total = 0;
     if (!products->chosen)
         makers_choose(products);
-    for (size_t i = 0; i < products->count; i++)
-        for (enum gemm_form form = GEMM_NN; form <= GEMM_TN; form++)
-            for (int64_t k = 0; k < products->items[i].count; k++)
-                total += product_time(products, &products->items[i], form, products->items[i].fastest[form]);
-    return total;
+    return step_time(products, MAKERS);
 }
 
 /* Element (i, k) of a matrix of `columns` columns, or of its transpose as stored with `rows` columns. */

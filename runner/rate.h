@@ -16,8 +16,11 @@ void products_free(struct products *products); /* takes NULL */
 
 double products_flops(const struct products *products); /* 2 * multiplications */
 
-/* Makes every product once, sgemm and nothing else. Returns the seconds. */
+/* Makes every product once and nothing else: those of the core. Returns the seconds. */
 double products_time(struct products *products);
+
+/* The seconds of the same by OpenBLAS's sgemm. */
+double products_openblas_time(struct products *products);
 
 /* The seconds of the same with each product by the fastest of ours, OpenBLAS and, where it is there, oneDNN: the best
  * that this machine has. Which one that is is tried out at the first call. oneDNN is left out with kernels below the

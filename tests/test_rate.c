@@ -65,6 +65,7 @@ Test(rate, timing_products_takes_time)
     struct model_config model = day2();
     struct products *products = products_create(&model, VOCABULARY, ROWS);
     cr_assert_gt(products_time(products), 0);
+    cr_assert_gt(products_openblas_time(products), 0);
     cr_assert_gt(products_best_time(products), 0);
     products_free(products);
 }
