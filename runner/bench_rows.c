@@ -17,13 +17,12 @@
 const struct bench_row bench_rows[] = {
     {"sgemm on Day 2 shapes, of the core's FMA peak", "%", BENCH_SHOWN, 0, "%.1f", true, bench_measure_peak,
      BENCH_DAY2},
-    {"Day 1 step, of OpenBLAS's sgemm", "x", BENCH_AT_LEAST, 0.60, "%.2f", false, bench_measure_openblas, BENCH_DAY1},
-    {"Day 2 step, of OpenBLAS's sgemm", "x", BENCH_AT_LEAST, 0.80, "%.2f", false, bench_measure_openblas, BENCH_DAY2},
-    {"Day 2 modern step, of OpenBLAS's sgemm", "x", BENCH_AT_LEAST, 0.75, "%.2f", false, bench_measure_openblas,
-     BENCH_DAY2_MODERN},
-    {"Day 1 step, of the fastest sgemm", "%", BENCH_SHOWN, 0, "%.1f", true, bench_measure_share, BENCH_DAY1},
-    {"Day 2 step, of the fastest sgemm", "%", BENCH_SHOWN, 0, "%.1f", true, bench_measure_share, BENCH_DAY2},
-    {"Day 2 modern step, of the fastest sgemm", "%", BENCH_SHOWN, 0, "%.1f", true, bench_measure_share,
+    {"Day 1 step, of sgemm", "%", BENCH_AT_LEAST, 60, "%.1f", true, bench_measure_share, BENCH_DAY1},
+    {"Day 2 step, of sgemm", "%", BENCH_AT_LEAST, 80, "%.1f", true, bench_measure_share, BENCH_DAY2},
+    {"Day 2 modern step, of sgemm", "%", BENCH_AT_LEAST, 75, "%.1f", true, bench_measure_share, BENCH_DAY2_MODERN},
+    {"Day 1 step, of OpenBLAS's sgemm", "x", BENCH_SHOWN, 0, "%.2f", false, bench_measure_openblas, BENCH_DAY1},
+    {"Day 2 step, of OpenBLAS's sgemm", "x", BENCH_SHOWN, 0, "%.2f", false, bench_measure_openblas, BENCH_DAY2},
+    {"Day 2 modern step, of OpenBLAS's sgemm", "x", BENCH_SHOWN, 0, "%.2f", false, bench_measure_openblas,
      BENCH_DAY2_MODERN},
     {"token at T = 256, off the line of attention", "%", BENCH_AT_MOST, 15, "%.1f", false, bench_measure_line, 256},
     {"token at T = 512, off the line of attention", "%", BENCH_AT_MOST, 15, "%.1f", false, bench_measure_line, 512},
@@ -42,9 +41,8 @@ const struct bench_row bench_rows[] = {
     {"BPE, 100 MB to 8,192", "s", BENCH_AT_MOST, 120, "%.1f", false, bench_measure_bpe_training, 0},
     {"BPE, memory over the text", "x", BENCH_AT_MOST, 4, "%.2f", false, bench_measure_bpe_memory, 0},
     {"BPE, encoding", "MB/s", BENCH_AT_LEAST, 20, "%.1f", false, bench_measure_bpe_encoding, 0},
-    {"grid of Day 2 parts, of its FLOPs at 75 %", "x", BENCH_AT_MOST, 1, "%.2f", false, bench_measure_grid, 8},
-    {"grid of Day 2 parts, of training FLOPs alone", "x", BENCH_SHOWN, 0, "%.2f", false, bench_measure_grid_training,
-     8},
+    {"grid of Day 2 parts, of training FLOPs at 75 %", "x", BENCH_AT_MOST, 1, "%.2f", false, bench_measure_grid, 8},
+    {"grid of Day 2 parts, evaluation FLOPs too", "x", BENCH_AT_MOST, 1, "%.2f", false, bench_measure_grid_all, 8},
     {"Day 2 step, of the best PyTorch a core", "x", BENCH_AT_LEAST, 1.4, "%.2f", false, bench_measure_peers,
      PRECISION_FP32},
     {"Day 2 bf16 step, of the best PyTorch bf16 a core", "x", BENCH_AT_LEAST, 2, "%.2f", false, bench_measure_peers,
@@ -59,19 +57,19 @@ const struct bench_share *bench_share_of(struct bench *bench, int64_t index)
     return &bench->shares[index];
 }
 
-void bench_measure_openblas(struct bench *bench, int64_t index, struct bench_figure *figure)
-{
-    const struct bench_share *share = bench_share_of(bench, index);
-    bench_value(figure, share->openblas_ratio, "fp32, one thread: %.1f ms a step, OpenBLAS's sgemm %.1f GFLOP/s",
-                share->step_seconds * 1e3, share->openblas_rate * 1e-9);
-}
-
 void bench_measure_share(struct bench *bench, int64_t index, struct bench_figure *figure)
 {
     const struct bench_share *share = bench_share_of(bench, index);
-    bench_value(figure, 100 * share->ratio,
-                "the same steps; each product by the fastest of OpenBLAS, oneDNN and the core: %.1f GFLOP/s",
-                share->sgemm_rate * 1e-9);
+    bench_value(figure, 100 * share->ratio, "fp32, one thread: %.1f ms a step, sgemm %.1f GFLOP/s",
+                share->step_seconds * 1e3, share->sgemm_rate * 1e-9);
+}
+
+/* No ceiling: the core's own products may be faster. */
+void bench_measure_openblas(struct bench *bench, int64_t index, struct bench_figure *figure)
+{
+    const struct bench_share *share = bench_share_of(bench, index);
+    bench_value(figure, share->openblas_ratio, "the same steps; sgemm of OpenBLAS alone %.1f GFLOP/s",
+                share->openblas_rate * 1e-9);
 }
 
 void bench_measure_peak(struct bench *bench, int64_t index, struct bench_figure *figure)

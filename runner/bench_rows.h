@@ -77,7 +77,7 @@ void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_fig
 void bench_measure_supervision(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_grid(struct bench *bench, int64_t steps, struct bench_figure *figure);
 /* The same with evaluations among the operations that the limit counts. */
-void bench_measure_grid_training(struct bench *bench, int64_t steps, struct bench_figure *figure);
+void bench_measure_grid_all(struct bench *bench, int64_t steps, struct bench_figure *figure);
 void bench_measure_bpe_training(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_bpe_memory(struct bench *bench, int64_t unused, struct bench_figure *figure);
 void bench_measure_bpe_encoding(struct bench *bench, int64_t unused, struct bench_figure *figure);
