@@ -122,10 +122,8 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
     if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
-    kernels()->row_dots(scratch->dots, dmix + first * Q, (size_t)Q, head->mix + first * Q, (size_t)Q, (size_t)rows,
-                        (size_t)D);
-    kernels()->softmax_backward(dp, p, (size_t)row, scratch->dots, model->attention_scale, (size_t)rows,
-                                (size_t)first + 1, (size_t)width);
+    kernels()->softmax_backward(dp, p, (size_t)row, model->attention_scale, (size_t)rows, (size_t)first + 1,
+                                (size_t)width);
     profile_at(model->profile, PROFILE_SCORES, PROFILE_BACKWARD, 2 * triangle_flops(first, rows, D));
     block_multiply(model, GEMM_NN, rows, D, width, first, 1, dp, row, head->k, ld, 0, dq + first * ld, ld);
     block_multiply(model, GEMM_TN, width, D, rows, first, 1, dp, row, head->q + first * ld, ld, others, dk, ld);

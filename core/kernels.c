@@ -339,27 +339,17 @@ static void softmax_again(real *scores, size_t ld, const real *most, const real 
     }
 }
 
-static void softmax_backward(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t first,
-                             size_t width)
+static void softmax_backward(real *dp, const real *p, size_t ld, real scale, size_t R, size_t first, size_t width)
 {
     for (size_t r = 0; r < R; r++) {
-        real *d = dp + r * ld, centre = dot[r];
+        real *d = dp + r * ld, centre = 0;
         const real *q = p + r * ld;
         size_t whole = row_fill(d, first + r, 0);
+#pragma omp simd reduction(+ : centre)
+        for (size_t i = 0; i < whole; i++)
+            centre += q[i] * d[i];
         SIMD for (size_t i = 0; i < whole; i++) d[i] = q[i] * (d[i] - centre) * scale;
         row_clear(d, whole, width);
-    }
-}
-
-static void row_dots(real *dot, const real *a, size_t lda, const real *b, size_t ldb, size_t R, size_t D)
-{
-    for (size_t r = 0; r < R; r++) {
-        const real *x = a + r * lda, *y = b + r * ldb;
-        real sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (size_t i = 0; i < D; i++)
-            sum += x[i] * y[i];
-        dot[r] = sum;
     }
 }
 
@@ -574,7 +564,6 @@ const struct kernels PASTE(kernels_, KERNEL_LEVEL) = {
     .softmax_causal = softmax_causal,
     .softmax_again = softmax_again,
     .softmax_backward = softmax_backward,
-    .row_dots = row_dots,
     .cross_entropy = cross_entropy,
     .rotate = rotate,
     .dropout = dropout,

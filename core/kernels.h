@@ -54,11 +54,8 @@ struct kernels {
     void (*softmax_causal)(real *scores, size_t ld, real *most, real *scale, size_t R, size_t first, size_t width);
     void (*softmax_again)(real *scores, size_t ld, const real *most, const real *scale, size_t R, size_t first,
                           size_t width);
-    /* dp = p * (dp - dot[r]) * scale, rows as above */
-    void (*softmax_backward)(real *dp, const real *p, size_t ld, const real *dot, real scale, size_t R, size_t first,
-                             size_t width);
-    /* dot[r] = sum over D of a * b, row distances lda, ldb */
-    void (*row_dots)(real *dot, const real *a, size_t lda, const real *b, size_t ldb, size_t R, size_t D);
+    /* dp = p * (dp - the row's sum of p * dp) * scale, rows as above */
+    void (*softmax_backward)(real *dp, const real *p, size_t ld, real scale, size_t R, size_t first, size_t width);
 
     /* Sum of nats over rows whose target is not -1. gradient: logits become scale * (softmax - one-hot), 0 for ignored.
      */

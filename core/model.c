@@ -105,7 +105,6 @@ static void scratch_lay_out(struct scratch *scratch, struct workspace *w, const 
     scratch->scores = take(w, ATTENTION_ROWS, scores_ld(T));
     scratch->dropped = take(w, ATTENTION_ROWS, scores_ld(T));
     scratch->dscores = take(w, ATTENTION_ROWS, scores_ld(T));
-    scratch->dots = take(w, ATTENTION_ROWS, 1);
     scratch->logits = take(w, head_rows, s->vocab_size);
     scratch->adapted = take(w, head_rows, C);
     scratch->dadapted = take(w, head_rows, C);

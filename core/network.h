@@ -59,7 +59,6 @@ struct scratch {                               /* one set, used by every block i
     real *branch_out, *dnormed, *dbranch, *dx; /* [N, C] */
     real *dqkv, *dmix, *dact;                  /* like their values */
     real *scores, *dropped, *dscores;          /* [ATTENTION_ROWS, scores_ld(T)] */
-    real *dots;                                /* [ATTENTION_ROWS] */
     real *logits, *adapted, *dadapted;         /* [HEAD_ROWS, V], [HEAD_ROWS, C] twice */
     int32_t *targets;                          /* [HEAD_ROWS] */
 };

@@ -19,6 +19,8 @@
 #define PASTE(a, b) PASTE2(a, b)
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
+/* The sums of a tile, with where a row of them lies in a matrix like c. */
+#define EACH_SUM(at) UNROLL for (int i = 0; i < rows; i++, at += ldc) UNROLL for (int j = 0; j < vectors; j++)
 
 #ifdef CORE_DOUBLE
 #define REAL_BYTES 8
@@ -68,7 +70,7 @@ INLINE void tile_make(bool ahead, int rows, int vectors, int64_t K, const real *
 {
     vector sums[ROWS][VECTORS], add[VECTORS];
     const real *soon = c;
-    UNROLL for (int i = 0; i < rows; i++, soon += ldc) UNROLL for (int j = 0; j < vectors; j++)
+    EACH_SUM(soon)
     {
         __builtin_prefetch(soon + j * LANES, 1);
         sums[i][j] = (vector){0};
@@ -89,15 +91,31 @@ INLINE void tile_make(bool ahead, int rows, int vectors, int64_t K, const real *
         a += along;
         panel += COLUMNS;
     }
-    /* Addresses in c are worked out here, not kept through the loop in registers that sums need. */
+    /* Addresses in c are worked out where they are used, not kept through the loop in registers that sums need. */
     __asm__("" : "+r"(c), "+r"(ldc));
     UNROLL for (int j = 0; j < vectors; j++) add[j] = bias ? *(const vector_anywhere *)(bias + j * LANES) : (vector){0};
-    UNROLL for (int i = 0; i < rows; i++, c += ldc) UNROLL for (int j = 0; j < vectors; j++)
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
     {
-        vector_anywhere *out = (vector_anywhere *)(c + j * LANES);
-        vector sum = sums[i][j] * p->alpha + add[j];
-        sum = beta == 0 ? sum : sum + beta * *out;
-        *out = addend ? sum + *(const vector_anywhere *)(addend + i * ldc + j * LANES) : sum;
+        sums[i][j] = sums[i][j] * p->alpha + add[j];
+    }
+    if (beta != 0) {
+        const real *before = c;
+        EACH_SUM(before)
+        {
+            sums[i][j] += beta * *(const vector_anywhere *)(before + j * LANES);
+        }
+        __asm__("" : "+r"(c), "+r"(ldc));
+    }
+    if (addend) {
+        EACH_SUM(addend)
+        {
+            sums[i][j] += *(const vector_anywhere *)(addend + j * LANES);
+        }
+        __asm__("" : "+r"(c), "+r"(ldc));
+    }
+    EACH_SUM(c)
+    {
+        *(vector_anywhere *)(c + j * LANES) = sums[i][j];
     }
 }
 
@@ -256,6 +274,8 @@ static void part_tile(const struct part *part, int64_t row, int64_t rows, int64_
     int64_t at = row * p->ldc + part->column + j;
     const real *addend = p->addend && part->k + part->K == p->K ? p->addend + at : NULL;
     real beta = part->k == 0 ? p->beta : 1, *c = p->c + at;
+    if (p->causal && p->form == GEMM_NT && columns == COLUMNS && p->first + row + rows - (part->column + j) <= LANES)
+        columns = LANES; /* the rest lies behind the diagonal */
     bool down = p->form == GEMM_TN, wide = columns > LANES;
     rows_depth(part, row, rows, &from, &to);
     tile *make = (down ? tiles_down : tiles_along)[wide][rows - 1];
