@@ -4,7 +4,7 @@
 #include "core/memory.h"
 #include "runner/bench_rows.h"
 
-enum { STEP_TOKENS = 2048, LONG_ROUNDS = 3 };
+enum { STEP_TOKENS = 2048, LONG_ROUNDS = 9 };
 
 static const int64_t lengths[BENCH_LENGTHS] = {128, 256, 512, 1024, 2048};
 
