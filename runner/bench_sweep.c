@@ -128,7 +128,8 @@ static bool cores_gain(double *gain, struct bench_figure *figure)
 void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_figure *figure)
 {
     (void)unused;
-    /* Long enough for what a run costs once, its first touch of memory above all, to matter little, as in a real one. */
+    /* Long enough for what a run costs once, its first touch of memory above all, to matter little, as in a real one.
+     */
     enum { ROUNDS = 5, STEPS = 28 };
     struct bench_usage alone[ROUNDS + 1], both[ROUNDS];
     double gains[ROUNDS], one = 0, two = 0, sgemm_gain;
