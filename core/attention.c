@@ -6,27 +6,53 @@
 
 /* The part of a pass that one head of one sequence needs. Rows of q, k, v are row_stride apart. */
 struct head {
+    int64_t number;        /* of this head among those of all sequences */
     const real *q, *k, *v; /* [T, D] */
-    real *mix;             /* [T, D] at distance Q */
+    real *mix, *dmix;      /* [T, D] at distance Q */
     real *most, *scale;    /* [T] */
     uint64_t first_row;    /* of this head in the dropout site's numbering */
 };
 
-static struct head head_at(const struct pass *pass, const struct block *block, int64_t b, int64_t h)
+static struct head head_at(const struct pass *pass, const struct block *block, int64_t number)
 {
     const struct model_shape *s = &pass->model->shape;
-    int64_t T = pass->T, D = s->head_dim, group = h / (s->n_heads / s->kv_heads);
+    int64_t T = pass->T, D = s->head_dim, b = number / s->n_heads, h = number % s->n_heads,
+            group = h / (s->n_heads / s->kv_heads), mixed = b * T * shape_q(s) + h * D;
     const real *rows = block->qkv + b * T * shape_qkv(s);
     struct head head = {
+        .number = number,
         .q = rows + h * D,
         .k = rows + shape_q(s) + group * D,
         .v = rows + shape_q(s) + shape_kv(s) + group * D,
-        .mix = block->mix + b * T * shape_q(s) + h * D,
-        .most = block->most + (b * s->n_heads + h) * T,
-        .scale = block->scale + (b * s->n_heads + h) * T,
-        .first_row = (uint64_t)(((pass->first_sequence + b) * s->n_heads + h) * T),
+        .mix = block->mix + mixed,
+        .dmix = pass->model->scratch.dmix + mixed,
+        .most = block->most + number * T,
+        .scale = block->scale + number * T,
+        .first_row = (uint64_t)((pass->first_sequence * s->n_heads + number) * T),
     };
     return head;
+}
+
+static int64_t heads_count(const struct pass *pass)
+{
+    return pass->B * pass->model->shape.n_heads;
+}
+
+/* What the next head reads of its rows from `first` on. */
+static struct soon head_soon(const struct pass *pass, const struct block *block, const struct head *head, int64_t first,
+                             bool backward)
+{
+    if (head->number + 1 == heads_count(pass))
+        return (struct soon){.count = 0};
+    const struct model_shape *s = &pass->model->shape;
+    struct head next = head_at(pass, block, head->number + 1);
+    int64_t ld = shape_qkv(s), Q = shape_q(s);
+    return (struct soon){.count = backward ? 4 : 3,
+                         .width = (size_t)s->head_dim,
+                         .of = {{next.q + first * ld, (size_t)ld},
+                                {next.k + first * ld, (size_t)ld},
+                                {next.v + first * ld, (size_t)ld},
+                                {next.dmix + first * Q, (size_t)Q}}};
 }
 
 static int64_t rows_of_block(int64_t first, int64_t T)
@@ -78,47 +104,49 @@ void attention_forward(const struct pass *pass, struct block *block)
     const struct model_shape *s = &model->shape;
     int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), row = scores_ld(T);
     real *p = model->scratch.scores;
-    for (int64_t b = 0; b < pass->B; b++)
-        for (int64_t h = 0; h < s->n_heads; h++) {
-            struct head head = head_at(pass, block, b, h);
-            for (int64_t first = 0; first < T; first += ATTENTION_ROWS) {
-                int64_t rows = rows_of_block(first, T), width = first + rows;
-                scores_make(pass, &head, first, rows, width, PROFILE_FORWARD);
-                profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_FORWARD, 0);
-                kernels()->softmax_causal(p, (size_t)row, head.most + first, head.scale + first, (size_t)rows,
-                                          (size_t)first + 1, (size_t)width);
-                if (pass_drops(pass))
-                    probabilities_drop(pass, block, &head, p, first, rows, width);
-                profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, triangle_flops(first, rows, D));
-                block_multiply(model, GEMM_NN, rows, D, width, first, 1, p, row, head.v, ld, 0,
-                               head.mix + first * shape_q(s), shape_q(s));
-            }
+    for (int64_t number = 0; number < heads_count(pass); number++) {
+        struct head head = head_at(pass, block, number);
+        for (int64_t first = 0; first < T; first += ATTENTION_ROWS) {
+            int64_t rows = rows_of_block(first, T), width = first + rows;
+            struct soon soon = head_soon(pass, block, &head, first, false);
+            scores_make(pass, &head, first, rows, width, PROFILE_FORWARD);
+            profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_FORWARD, 0);
+            kernels()->softmax_causal(p, (size_t)row, head.most + first, head.scale + first, (size_t)rows,
+                                      (size_t)first + 1, (size_t)width, &soon);
+            if (pass_drops(pass))
+                probabilities_drop(pass, block, &head, p, first, rows, width);
+            profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, triangle_flops(first, rows, D));
+            block_multiply(model, GEMM_NN, rows, D, width, first, 1, p, row, head.v, ld, 0,
+                           head.mix + first * shape_q(s), shape_q(s));
         }
+    }
 }
 
 /* One block of rows of one head: its dq, and its part of dk and dv, which begin with it (`begins`) or have others. */
 static void head_backward_rows(const struct pass *pass, struct block *block, const struct head *head, int64_t first,
-                               bool begins, const real *dmix, real *dq, real *dk, real *dv)
+                               bool begins, real *dq, real *dk, real *dv)
 {
     struct model *model = pass->model;
     struct scratch *scratch = &model->scratch;
     const struct model_shape *s = &model->shape;
     int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s), row = scores_ld(T);
     int64_t rows = rows_of_block(first, T), width = first + rows;
+    const real *dmix = head->dmix + first * Q;
     real *p = scratch->scores, *used = p, *dp = scratch->dscores, others = begins ? 0 : 1;
+    struct soon soon = head_soon(pass, block, head, first, true);
 
     scores_make(pass, head, first, rows, width, PROFILE_BACKWARD);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
     kernels()->softmax_again(p, (size_t)row, head->most + first, head->scale + first, (size_t)rows, (size_t)first + 1,
-                             (size_t)width);
+                             (size_t)width, &soon);
     if (pass_drops(pass)) {
         used = scratch->dropped;
         memcpy(used, p, (size_t)(rows * row) * sizeof(real));
         probabilities_drop(pass, block, head, used, first, rows, width);
     }
     profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * triangle_flops(first, rows, D));
-    block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, row, dmix + first * Q, Q, others, dv, ld);
-    block_multiply(model, GEMM_NT, rows, width, D, first, 1, dmix + first * Q, Q, head->v, ld, 0, dp, row);
+    block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, row, dmix, Q, others, dv, ld);
+    block_multiply(model, GEMM_NT, rows, width, D, first, 1, dmix, Q, head->v, ld, 0, dp, row);
     if (pass_drops(pass))
         probabilities_drop(pass, block, head, dp, first, rows, width);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
@@ -134,18 +162,16 @@ void attention_backward(const struct pass *pass, struct block *block)
     struct model *model = pass->model;
     const struct model_shape *s = &model->shape;
     int64_t T = pass->T, D = s->head_dim, ld = shape_qkv(s), Q = shape_q(s), KV = shape_kv(s);
-    for (int64_t b = 0; b < pass->B; b++)
-        for (int64_t h = 0; h < s->n_heads; h++) {
-            struct head head = head_at(pass, block, b, h);
-            const real *dmix = model->scratch.dmix + b * T * Q + h * D;
-            real *rows = model->scratch.dqkv + b * T * ld;
-            int64_t sharing = s->n_heads / s->kv_heads, group = h / sharing;
-            /* Keys and values are shared by the heads of a group and the blocks of rows: the last block, which reaches
-             * all of them, comes first. */
-            for (int64_t first = (T - 1) / ATTENTION_ROWS * ATTENTION_ROWS; first >= 0; first -= ATTENTION_ROWS)
-                head_backward_rows(pass, block, &head, first, h % sharing == 0 && first + ATTENTION_ROWS >= T, dmix,
-                                   rows + h * D, rows + Q + group * D, rows + Q + KV + group * D);
-        }
+    for (int64_t number = 0; number < heads_count(pass); number++) {
+        struct head head = head_at(pass, block, number);
+        int64_t h = number % s->n_heads, sharing = s->n_heads / s->kv_heads, group = h / sharing;
+        real *rows = model->scratch.dqkv + number / s->n_heads * T * ld;
+        /* Keys and values are shared by the heads of a group and the blocks of rows: the last block, which reaches
+         * all of them, comes first. */
+        for (int64_t first = (T - 1) / ATTENTION_ROWS * ATTENTION_ROWS; first >= 0; first -= ATTENTION_ROWS)
+            head_backward_rows(pass, block, &head, first, h % sharing == 0 && first + ATTENTION_ROWS >= T, rows + h * D,
+                               rows + Q + group * D, rows + Q + KV + group * D);
+    }
 }
 
 /* Keys and values of the new rows, behind those before them. */
@@ -164,6 +190,7 @@ void attention_continue(const struct pass *pass, int64_t index)
     const struct model_shape *s = &model->shape;
     const struct cache *cache = pass->cache;
     struct block *block = &model->blocks[index];
+    static const struct soon nothing_soon;
     int64_t D = s->head_dim, KV = shape_kv(s), Q = shape_q(s), ld = shape_qkv(s), T = cache->capacity,
             row = scores_ld(T);
     real *rows = cache->rows + index * T * 2 * KV, *p = cache->scores;
@@ -175,7 +202,7 @@ void attention_continue(const struct pass *pass, int64_t index)
             block_multiply(model, GEMM_NT, count, before + count, D, before, model->attention_scale,
                            block->qkv + first * ld + h * D, ld, k, 2 * KV, 0, p, row);
             kernels()->softmax_causal(p, (size_t)row, block->most, block->scale, (size_t)count, (size_t)before + 1,
-                                      (size_t)(before + count));
+                                      (size_t)(before + count), &nothing_soon);
             block_multiply(model, GEMM_NN, count, D, before + count, before, 1, p, row, v, 2 * KV, 0,
                            block->mix + first * Q + h * D, Q);
         }

@@ -309,10 +309,19 @@ INLINE void row_clear(real *row, size_t from, size_t width)
         row[i] = 0;
 }
 
-static void softmax_causal(real *scores, size_t ld, real *most, real *scale, size_t R, size_t first, size_t width)
+INLINE void soon_fetch(const struct soon *soon, size_t r)
+{
+    for (size_t i = 0; i < soon->count; i++)
+        for (size_t c = 0; c < soon->width; c += 64 / sizeof(real))
+            __builtin_prefetch(soon->of[i].rows + r * soon->of[i].ld + c, 0, 2);
+}
+
+static void softmax_causal(real *scores, size_t ld, real *most, real *scale, size_t R, size_t first, size_t width,
+                           const struct soon *soon)
 {
     for (size_t r = 0; r < R; r++) {
         real *row = scores + r * ld, sum = 0;
+        soon_fetch(soon, r);
         size_t whole = row_fill(row, first + r, -INFINITY); /* whose exponential is 0 */
         real shift = row_maximum(row, whole);
 #pragma omp simd reduction(+ : sum)
@@ -329,10 +338,11 @@ static void softmax_causal(real *scores, size_t ld, real *most, real *scale, siz
 }
 
 static void softmax_again(real *scores, size_t ld, const real *most, const real *scale, size_t R, size_t first,
-                          size_t width)
+                          size_t width, const struct soon *soon)
 {
     for (size_t r = 0; r < R; r++) {
         real *row = scores + r * ld, shift = most[r], factor = scale[r];
+        soon_fetch(soon, r);
         size_t whole = row_fill(row, first + r, -INFINITY);
         SIMD for (size_t i = 0; i < whole; i++) row[i] = exponential(row[i] - shift) * factor;
         row_clear(row, whole, width);

@@ -37,6 +37,15 @@ struct adamw {
     real keep;              /* 1 - learning rate * decay */
 };
 
+/* Rows of some matrices that are needed soon. */
+struct soon {
+    size_t count, width; /* matrices, columns */
+    struct {
+        const real *rows;
+        size_t ld;
+    } of[4];
+};
+
 struct kernels {
     const char *level;
     void (*product)(const struct product *product); /* NULL: BLAS is as good */
@@ -50,10 +59,12 @@ struct kernels {
 
     /* Rows of scores, with room for whole lanes (ld): row r keeps its first `first + r` entries, the rest up to width
      * become 0. Forward: scores -> probabilities; most [R] and scale [R] = 1 / sum of exponentials(score - most) of
-     * each row. Again: the same bits from those. */
-    void (*softmax_causal)(real *scores, size_t ld, real *most, real *scale, size_t R, size_t first, size_t width);
+     * each row. Again: the same bits from those. With row r of scores goes row r of what is needed soon, into the
+     * second cache: rows of a head lie too far apart for a processor to foresee them. */
+    void (*softmax_causal)(real *scores, size_t ld, real *most, real *scale, size_t R, size_t first, size_t width,
+                           const struct soon *soon);
     void (*softmax_again)(real *scores, size_t ld, const real *most, const real *scale, size_t R, size_t first,
-                          size_t width);
+                          size_t width, const struct soon *soon);
     /* dp = p * (dp - the row's sum of p * dp) * scale, rows as above */
     void (*softmax_backward)(real *dp, const real *p, size_t ld, real scale, size_t R, size_t first, size_t width);
 

@@ -131,8 +131,9 @@ static void softmax_of_rows(void)
     before[7] = 200; /* one far above the rest, past what exp() can hold */
     memcpy(scores, before, sizeof scores);
     memcpy(again, before, sizeof again);
-    k->softmax_causal(scores, LD, largest, scale, ROWS, FIRST, WIDTH);
-    k->softmax_again(again, LD, largest, scale, ROWS, FIRST, WIDTH);
+    struct soon none = {0}, soon = {1, LD, {{before, LD}}};
+    k->softmax_causal(scores, LD, largest, scale, ROWS, FIRST, WIDTH, &soon);
+    k->softmax_again(again, LD, largest, scale, ROWS, FIRST, WIDTH, &none);
     cr_assert_arr_eq(scores, again, sizeof scores, "%s: the same bits again", level);
     for (int r = 0; r < ROWS; r++) {
         double sum = 0, most = -INFINITY;
@@ -154,6 +155,35 @@ static void softmax_of_rows(void)
 Test(kernels, causal_softmax_is_right_and_can_be_made_again)
 {
     each_level(softmax_of_rows);
+}
+
+static void softmax_gradient_of_rows(void)
+{
+    enum { ROWS = 5, LD = 64, FIRST = 29, WIDTH = 50 };
+    static real p[ROWS * LD], dp[ROWS * LD], before[ROWS * LD];
+    struct random_stream stream = random_stream_make(1, "probabilities"), other = random_stream_make(1, "dp");
+    random_normal_fill(&stream, 1, p, ROWS * LD);
+    random_normal_fill(&other, 1, before, ROWS * LD);
+    for (int r = 0; r < ROWS; r++)
+        for (int i = FIRST + r; i < LD; i++)
+            p[r * LD + i] = 0; /* as softmax leaves it */
+    memcpy(dp, before, sizeof dp);
+    kernels()->softmax_backward(dp, p, LD, (real)0.25, ROWS, FIRST, WIDTH);
+    for (int r = 0; r < ROWS; r++) {
+        double dot = 0;
+        for (int i = 0; i < FIRST + r; i++)
+            dot += (double)p[r * LD + i] * (double)before[r * LD + i];
+        for (int i = 0; i < WIDTH; i++) {
+            double right = (double)p[r * LD + i] * ((double)before[r * LD + i] - dot) * 0.25;
+            /* Sums of some thirty products of about 1 are rounded thirty times to 2^-24 of at most 10. */
+            cr_assert_float_eq((double)dp[r * LD + i], i < FIRST + r ? right : 0, 2e-5, "%s", level);
+        }
+    }
+}
+
+Test(kernels, the_gradient_of_a_softmax_is_right)
+{
+    each_level(softmax_gradient_of_rows);
 }
 
 static void cross_entropy_of_rows(void)
@@ -277,7 +307,7 @@ static void not_a_number_stays(void)
         cr_assert(isnan(out[0]) && isnan(out[C - 1]), "%s: norm %d", level, kind);
     }
     memcpy(scores, in, C * sizeof *in);
-    k->softmax_causal(scores, 2 * KERNEL_LANES, most, scale, 1, C, C);
+    k->softmax_causal(scores, 2 * KERNEL_LANES, most, scale, 1, C, C, &(struct soon){0});
     cr_assert(isnan(scores[0]) && isnan(scale[0]), "%s: softmax", level);
     memcpy(out, in, sizeof out);
     cr_assert(isnan(k->cross_entropy(out, (const int32_t[]){3}, false, 1, 1, C)), "%s: cross entropy", level);
