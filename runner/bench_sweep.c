@@ -141,10 +141,10 @@ void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_fig
         return;
     /* In turns, each sweep of two workers beside those of one before and after it. */
     for (size_t i = 0; i <= ROUNDS; i++)
-        if (!sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-2", "--workers", "1", NULL}, &alone[i],
+        if (!sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-4", "--workers", "1", NULL}, &alone[i],
                        figure) ||
             (i < ROUNDS &&
-             !sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-2", "--workers", "2", NULL}, &both[i],
+             !sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-4", "--workers", "2", NULL}, &both[i],
                         figure)))
             return;
     for (size_t i = 0; i < ROUNDS; i++) {
@@ -154,7 +154,7 @@ void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_fig
         two += both[i].wall / ROUNDS;
     }
     bench_value(figure, bench_median(gains, ROUNDS),
-                "two Day 2 runs of %d steps, start to end: %.1f s with one worker, %.1f s with two; sgemm on "
+                "four Day 2 runs of %d steps, start to end: %.1f s with one worker, %.1f s with two; sgemm on "
                 "two cores at once is %.2f times that of one",
                 STEPS, one, two, sgemm_gain);
 }
