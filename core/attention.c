@@ -4,11 +4,12 @@
 
 #include "core/network.h"
 
-/* The part of a pass that one head of one sequence needs. Rows of q, k, v are row_stride apart. */
+/* The part of a pass that one head of one sequence needs. Rows of q, k, v are shape_qkv() apart. */
 struct head {
     int64_t number;        /* of this head among those of all sequences */
     const real *q, *k, *v; /* [T, D] */
-    real *mix, *dmix;      /* [T, D] at distance Q */
+    const real *dmix;      /* [T, D] at distance Q */
+    real *mix;             /* the same */
     real *most, *scale;    /* [T] */
     uint64_t first_row;    /* of this head in the dropout site's numbering */
 };
@@ -190,7 +191,6 @@ void attention_continue(const struct pass *pass, int64_t index)
     const struct model_shape *s = &model->shape;
     const struct cache *cache = pass->cache;
     struct block *block = &model->blocks[index];
-    static const struct soon nothing_soon;
     int64_t D = s->head_dim, KV = shape_kv(s), Q = shape_q(s), ld = shape_qkv(s), T = cache->capacity,
             row = scores_ld(T);
     real *rows = cache->rows + index * T * 2 * KV, *p = cache->scores;
@@ -202,7 +202,7 @@ void attention_continue(const struct pass *pass, int64_t index)
             block_multiply(model, GEMM_NT, count, before + count, D, before, model->attention_scale,
                            block->qkv + first * ld + h * D, ld, k, 2 * KV, 0, p, row);
             kernels()->softmax_causal(p, (size_t)row, block->most, block->scale, (size_t)count, (size_t)before + 1,
-                                      (size_t)(before + count), &nothing_soon);
+                                      (size_t)(before + count), &(struct soon){.count = 0});
             block_multiply(model, GEMM_NN, count, D, before + count, before, 1, p, row, v, 2 * KV, 0,
                            block->mix + first * Q + h * D, Q);
         }

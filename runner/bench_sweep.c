@@ -64,6 +64,15 @@ static bool sweep_run(struct bench *bench, const char *const *words, struct benc
 
 /* ---- ceilings ---- */
 
+/* The products of a Day 2 step, and who makes each fastest, which is tried out while nothing else runs. Owner: caller,
+ * bench_model_release(). */
+static void yardstick_init(struct bench_model *model)
+{
+    struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
+    bench_model_init(model, &config, bench_cases[BENCH_DAY2].vocab_size);
+    bench_model_sgemm(model);
+}
+
 /* What cores do together by sgemm, the fastest there is, operations a second: a process for each, this one measures. */
 static bool cores_sgemm(struct bench_model *model, size_t cores, double *rate, struct bench_figure *figure)
 {
@@ -113,11 +122,9 @@ static bool day2_ready(struct bench *bench, int64_t steps, const char *name, str
  * virtual ones more than that. */
 static bool cores_gain(double *gain, struct bench_figure *figure)
 {
-    struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
     struct bench_model model;
     double one, two;
-    bench_model_init(&model, &config, bench_cases[BENCH_DAY2].vocab_size);
-    bench_model_sgemm(&model); /* who makes each product fastest, chosen while nothing else runs */
+    yardstick_init(&model);
     bool good = cores_sgemm(&model, 1, &one, figure) && cores_sgemm(&model, 2, &two, figure);
     bench_model_release(&model);
     if (good)
@@ -277,11 +284,9 @@ static bool grid_flops(struct bench *bench, const char *const *sets, size_t set_
 static bool grid_time(struct bench *bench, const char *const *words, struct bench_grid *grid,
                       struct bench_figure *figure)
 {
-    struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
     struct bench_usage usage;
     struct bench_model model;
-    bench_model_init(&model, &config, bench_cases[BENCH_DAY2].vocab_size);
-    bench_model_sgemm(&model); /* who makes each product fastest, chosen while nothing else runs */
+    yardstick_init(&model);
     double before, after;
     bool good = cores_sgemm(&model, supervisor_cores(), &before, figure) && sweep_run(bench, words, &usage, figure) &&
                 cores_sgemm(&model, supervisor_cores(), &after, figure);
