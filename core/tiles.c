@@ -4,8 +4,8 @@
  *          b, in panels of COLUMNS columns, copied so that a tile reads it in one go
  *          +--------+--------+---
  *          |        |        |            A tile of ROWS x COLUMNS sums is made by one pass along K: a number of `a`
- *          +--------+--------+---         times a row of a panel, added to the row's sums. The rows of a tile meet one
- *   a      |  tile  |        |            panel after the other: they stay in the first cache, panels in the second
+ *          +--------+--------+---         times a row of a panel, added to the row's sums. Either the rows of a
+ *   a      |  tile  |        |            tile or the panel stay in the first cache, all panels in the second
  *          +--------+--------+---         (after Goto and van de Geijn, "Anatomy of high-performance matrix
  *                                         multiplication", 2008).
  *
@@ -27,16 +27,26 @@
 #else
 #define REAL_BYTES 4
 #endif
+
+/* What suits a level. STRIP: rows that meet a panel before the next one is read; a tile's own, which stay in the first
+ * cache while panels come from the second, or, where narrow vectors would double that traffic, all of a block, and the
+ * panel stays. BLOCK_OF_COPIES: rows of `a` copied at a time, COPIED of K together. Sums do not depend on them. */
 #ifdef __AVX512F__
 #define VECTOR_BYTES 64
 #define ROWS 12
+#define STRIP ROWS
 #define COPY 16
+#define BLOCK_OF_COPIES 384
+#define COPIED 1
 #define EACH_ROWS(X, v)                                                                                                \
     X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v) X(7, v) X(8, v) X(9, v) X(10, v) X(11, v) X(12, v)
 #else
 #define VECTOR_BYTES 32
 #define ROWS 6
+#define STRIP BLOCK_OF_COPIES
 #define COPY 8
+#define BLOCK_OF_COPIES 192
+#define COPIED 4
 #define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
 #endif
 
@@ -45,11 +55,10 @@ enum {
     LANES = VECTOR_BYTES / sizeof(real),
     COLUMNS = VECTORS * LANES,
     LINE = 64 / sizeof(real),
-    SHORT = 512,           /* parts of rows too short for the processor to fetch them ahead by itself */
-    BLOCK = 96,            /* rows that are done at a time: a multiple of ROWS */
-    DEPTH = 1024,          /* largest part of K that is summed in registers: panels stay in the second cache */
-    BLOCK_OF_COPIES = 384, /* the same where `a` is copied: parts of its rows that are worth fetching */
-    DEPTH_OF_COPIES = 128  /* and copies stay in the second cache too */
+    SHORT = 512,          /* parts of rows too short for the processor to fetch them ahead by itself */
+    BLOCK = 96,           /* rows that are done at a time, a multiple of ROWS; BLOCK_OF_COPIES where `a` is copied */
+    DEPTH = 1024,         /* largest part of K that is summed in registers: panels stay in the second cache */
+    DEPTH_OF_COPIES = 128 /* and where `a` is copied: copies stay there too */
 };
 
 typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
@@ -58,7 +67,7 @@ typedef real quad __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(r
 
 static real panels[PRODUCT_PANELS] __attribute__((aligned(64)));
 static real copies[PRODUCT_COPIES] __attribute__((aligned(64)));
-_Static_assert(BLOCK_OF_COPIES / ROWS * COPY * (DEPTH_OF_COPIES + 1) == PRODUCT_COPIES, "copies of a block of rows");
+_Static_assert(BLOCK_OF_COPIES / ROWS * COPY * (DEPTH_OF_COPIES + 1) <= PRODUCT_COPIES, "copies of a block of rows");
 
 /* ---- one tile ---- */
 
@@ -231,14 +240,22 @@ static void panels_fill(const struct product *p, int64_t first, int64_t width, i
  * rows, so that they do not meet in the same sets of the cache. */
 static void copies_fill(const struct product *p, int64_t first, int64_t rows, int64_t k, int64_t K)
 {
-    for (int64_t i = 0; i < K; i++) {
+    for (int64_t i = 0; i < K; i += COPIED) {
         const real *row = p->a + (k + i) * p->lda + first;
         real *out = copies + i * COPY;
-        for (int64_t j = 0; j < rows; j += ROWS, out += (K + 1) * COPY)
-            if (first + j + COPY <= p->M)
-                memcpy(out, row + j, COPY * sizeof(real));
-            else
-                memcpy(out, row + j, (size_t)smaller(rows - j, ROWS) * sizeof(real));
+        int64_t count = smaller(K - i, COPIED);
+        for (int64_t j = 0; j < rows; j += ROWS, out += (K + 1) * COPY) {
+            bool whole = count == COPIED && first + j + COPY <= p->M;
+            if (whole)
+                UNROLL for (int64_t n = 0; n < COPIED; n++)
+                {
+                    if (COPIED > 1) /* parts of rows too short to be foreseen */
+                        __builtin_prefetch(row + j + (n + 2 * COPIED) * p->lda, 0, 2);
+                    memcpy(out + n * COPY, row + j + n * p->lda, COPY * sizeof(real));
+                }
+            for (int64_t n = 0; !whole && n < count; n++)
+                memcpy(out + n * COPY, row + j + n * p->lda, (size_t)smaller(rows - j, ROWS) * sizeof(real));
+        }
     }
 }
 
@@ -303,16 +320,17 @@ static void part_block(const struct part *part, int64_t first, int64_t rows)
     const real *a = p->form == GEMM_TN ? p->a + part->k * p->lda + first : p->a + first * p->lda + part->k;
     if (part->copied)
         copies_fill(p, first, rows, part->k, part->K);
-    for (int64_t i = 0; i < rows; i += ROWS)
-        for (int64_t j = 0; j < part->columns; j += COLUMNS) {
-            int64_t height = smaller(rows - i, ROWS);
-            if (p->causal && p->form == GEMM_NT && part->column + j > p->first + first + i + height - 1)
-                continue;
-            if (part->copied)
-                part_tile(part, first + i, height, j, copies + i / ROWS * COPY * (part->K + 1), COPY);
-            else
-                part_tile(part, first + i, height, j, a + i * (p->form == GEMM_TN ? 1 : p->lda), p->lda);
-        }
+    for (int64_t strip = 0; strip < rows; strip += STRIP)
+        for (int64_t j = 0; j < part->columns; j += COLUMNS)
+            for (int64_t i = strip; i < smaller(strip + STRIP, rows); i += ROWS) {
+                int64_t height = smaller(rows - i, ROWS);
+                if (p->causal && p->form == GEMM_NT && part->column + j > p->first + first + i + height - 1)
+                    continue;
+                if (part->copied)
+                    part_tile(part, first + i, height, j, copies + i / ROWS * COPY * (part->K + 1), COPY);
+                else
+                    part_tile(part, first + i, height, j, a + i * (p->form == GEMM_TN ? 1 : p->lda), p->lda);
+            }
     if (p->rows_done && part->column + part->columns == p->N && part->k + part->K == p->K)
         p->rows_done(p->context, first, rows);
 }
