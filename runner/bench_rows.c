@@ -152,5 +152,4 @@ void bench_rows_measure(struct bench *bench, const char *const *words, size_t wo
         row->measure(bench, row->argument, &figures[i]);
     }
     bench_lab_close(&bench->lab);
-    memory_free(bench->peers_said);
 }

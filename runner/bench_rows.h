@@ -36,9 +36,7 @@ struct bench {
     struct bench_memory memory[BENCH_SHAPES];
     struct bench_grid grid_time;
     double bpe_train_seconds, bpe_encode_rate, bpe_memory; /* memory: as a multiple of the text */
-    char *peers_said;                                      /* its JSON, or NULL */
-    char peers_failed[256];                                /* why not */
-    bool bpe_done, peers_done;
+    bool bpe_done;
 };
 
 extern const struct bench_row bench_rows[];

@@ -14,7 +14,8 @@ import time
 T, C, HEADS, LAYERS, V, BATCH = 256, 256, 8, 4, 2048, 8
 PARAMETERS = 3740160
 STEPS = 5
-PATIENCE = 150  # seconds for one way of doing it; `runner bench` waits for the seven of --short and as long again as one
+PRECISIONS = ("fp32", "bf16")
+PATIENCE = 150  # seconds for one way of doing it; `runner bench` waits for the four of --short and as long again as one
 
 
 def build(torch):
@@ -105,14 +106,14 @@ def ask(words, threads):
     return json.loads(lines[-1]), None
 
 
-def measure(short):
+def measure(short, precisions):
     import torch
 
     cores = len(os.sched_getaffinity(0))
     cases = []
     for threads in [n for n in (1, 2) if n <= cores]:
         for name, compiled, fused in (("eager", 0, 1), ("eager, foreach AdamW", 0, 0), ("compiled", 1, 1)):
-            for precision in ("fp32", "bf16"):
+            for precision in precisions:
                 if name == "eager, foreach AdamW" and precision == "bf16":
                     continue  # the optimiser is the same in both
                 # Two threads never did more for each core than one; compiling takes the longest.
@@ -140,7 +141,10 @@ def main():
     except ImportError:
         result = {"reason": "torch is not importable (PYTHON=... make bench names an interpreter that has it)", "cases": []}
     else:
-        result = measure("--short" in sys.argv)
+        which = sys.argv[sys.argv.index("--precision") + 1:][:1] if "--precision" in sys.argv else PRECISIONS
+        if not which or which[0] not in PRECISIONS:
+            sys.exit(f"peers: --precision takes one of {', '.join(PRECISIONS)}")
+        result = measure("--short" in sys.argv, which)
     if "--json" in sys.argv:
         print(json.dumps(result))
         return None
