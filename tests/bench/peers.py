@@ -15,7 +15,7 @@ T, C, HEADS, LAYERS, V, BATCH = 256, 256, 8, 4, 2048, 8
 PARAMETERS = 3740160
 STEPS = 5
 PRECISIONS = ("fp32", "bf16")
-PATIENCE = 150  # seconds for one way of doing it; `runner bench` waits for the four of --short and as long again as one
+PATIENCE = 150  # seconds for one way of doing it; `runner bench` waits for one at a time, and as long again
 
 
 def build(torch):
@@ -106,45 +106,61 @@ def ask(words, threads):
     return json.loads(lines[-1]), None
 
 
-def measure(short, precisions):
+# (name, compiled, precision, fused, threads) of every way that is worth its time.
+def ways(short, precisions):
+    cores = len(os.sched_getaffinity(0))
+    return [(name, compiled, precision, fused, threads)
+            for threads in (1, 2) if threads <= cores
+            for name, compiled, fused in (("eager", 0, 1), ("eager, foreach AdamW", 0, 0), ("compiled", 1, 1))
+            for precision in precisions
+            # The optimiser is the same in both.
+            if (name, precision) != ("eager, foreach AdamW", "bf16")
+            # Two threads never did more for each core than one; compiling takes the longest.
+            and not (short and threads > 1 and name != "eager")]
+
+
+def measure(chosen):
     import torch
 
-    cores = len(os.sched_getaffinity(0))
     cases = []
-    for threads in [n for n in (1, 2) if n <= cores]:
-        for name, compiled, fused in (("eager", 0, 1), ("eager, foreach AdamW", 0, 0), ("compiled", 1, 1)):
-            for precision in precisions:
-                if name == "eager, foreach AdamW" and precision == "bf16":
-                    continue  # the optimiser is the same in both
-                # Two threads never did more for each core than one; compiling takes the longest.
-                if short and threads > 1 and name != "eager":
-                    continue
-                result, reason = ask([str(compiled), precision, str(fused)], threads)
-                case = {"name": name, "precision": precision, "threads": threads}
-                if reason:
-                    case["reason"] = reason
-                else:
-                    if result["parameters"] != PARAMETERS or abs(result["first_loss"] - math.log(V)) > 0.3:
-                        return {"reason": f"not the same model: {result}", "cases": []}
-                    case.update(result)
-                cases.append(case)
-                print(f"peers: {name}, {precision}, {threads} threads: "
-                      f"{reason or '%.0f ms a step' % (1e3 * case['seconds_per_step'])}", file=sys.stderr, flush=True)
+    for name, compiled, precision, fused, threads in chosen:
+        result, reason = ask([str(compiled), precision, str(fused)], threads)
+        case = {"name": name, "precision": precision, "threads": threads}
+        if reason:
+            case["reason"] = reason
+        elif result["parameters"] != PARAMETERS or abs(result["first_loss"] - math.log(V)) > 0.3:
+            return {"reason": f"not the same model: {result}", "cases": []}
+        else:
+            case.update(result)
+        cases.append(case)
+        print(f"peers: {name}, {precision}, {threads} threads: "
+              f"{reason or '%.0f ms a step' % (1e3 * case['seconds_per_step'])}", file=sys.stderr, flush=True)
     return {"version": "PyTorch " + torch.__version__.split("+")[0], "cases": cases}
+
+
+def option(name, values):
+    """The word behind --name, one of `values`, or None where it is not there."""
+    if name not in sys.argv:
+        return None
+    word = "".join(sys.argv[sys.argv.index(name) + 1:][:1])
+    if word not in values:
+        sys.exit(f"peers: {name} takes one of {', '.join(values)}, not '{word}'")
+    return word
 
 
 def main():
     if len(sys.argv) > 1 and sys.argv[1] == "--one":
         return one(int(sys.argv[2]), sys.argv[3], int(sys.argv[5]), int(sys.argv[4]))
+    precision = option("--precision", PRECISIONS)
+    chosen = ways("--short" in sys.argv, [precision] if precision else PRECISIONS)
+    number = option("--way", [str(i + 1) for i in range(len(chosen))])
     try:
         import torch  # noqa: F401
     except ImportError:
         result = {"reason": "torch is not importable (PYTHON=... make bench names an interpreter that has it)", "cases": []}
     else:
-        which = sys.argv[sys.argv.index("--precision") + 1:][:1] if "--precision" in sys.argv else PRECISIONS
-        if not which or which[0] not in PRECISIONS:
-            sys.exit(f"peers: --precision takes one of {', '.join(PRECISIONS)}")
-        result = measure("--short" in sys.argv, which)
+        result = measure([chosen[int(number) - 1]] if number else chosen)
+    result["ways"] = len(chosen)
     if "--json" in sys.argv:
         print(json.dumps(result))
         return None
