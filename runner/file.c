@@ -245,7 +245,7 @@ void folder_remove_stale(const char *path, long seconds)
         struct stat status;
         if (strncmp(entry->d_name, temporary_prefix, sizeof temporary_prefix - 1) == 0 &&
             fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
-            now - status.st_mtime >= seconds)
+            (seconds == 0 || now - status.st_mtime >= seconds))
             unlinkat(dirfd(folder), entry->d_name, 0);
     }
     closedir(folder);

@@ -51,7 +51,8 @@ bool folder_sync(const char *path, struct error *err);
  * memory_free(), who removes the folder too. */
 char *folder_temporary(const char *name, struct error *err);
 
-/* Removes what a killed file_writer left in the folder longer than `seconds` ago. Never fails: it is tidying. */
+/* Removes what a killed file_writer left in the folder longer than `seconds` ago; with 0 all of it, whatever a file
+ * system's clock said. Never fails: it is tidying. */
 void folder_remove_stale(const char *path, long seconds);
 
 /* "a/b" and "c" to "a/b/c"; an absolute name, or an empty folder, gives the name alone. Owner: caller, memory_free().
