@@ -78,7 +78,11 @@ static bool ways_measure(const char *peers, const char *precision, struct bench_
     for (int64_t way = 1, ways = 1; way <= ways; way++) {
         memcpy(around, around + ROUNDS, sizeof around / 2);
         json_t *root = peers_run(peers, precision, way, why);
-        ways = json_object_get(root, "reason") ? 0 : json_integer_value(json_object_get(root, "ways"));
+        if (!root || json_object_get(root, "reason")) { /* the best of some of theirs is not their best */
+            json_decref(root);
+            return false;
+        }
+        ways = json_integer_value(json_object_get(root, "ways"));
         const json_t *theirs = json_array_get(json_object_get(root, "cases"), 0);
         double threads = json_number_value(json_object_get(theirs, "threads")),
                taken = json_number_value(json_object_get(theirs, "seconds_per_step")) * threads;
