@@ -49,21 +49,20 @@ union bits {
     int32_t word;
 };
 
+/* Of x up to 88; below -87 it is 0. */
 INLINE real exponential(real x)
 {
     const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number kept in the low bits */
-    float inside = x > 88.0f ? 88.0f : x;
-    inside = inside < -87.0f ? -87.0f : inside;
-    union bits shifted = {.value = inside * 1.44269504f + magic};
+    union bits shifted = {.value = x * 1.44269504f + magic};
     float n = shifted.value - magic;
-    float r = inside - n * 0.693359375f;
+    float r = x - n * 0.693359375f;
     r = r + n * 2.12194440e-4f; /* ln 2 in two parts */
     float q = 1.3814248e-3f;
     q = q * r + 8.3689047e-3f;
     q = q * r + 4.1668406e-2f;
     q = q * r + 1.66665191e-1f;
     q = q * r + 4.99999933e-1f;
-    union bits power = {.word = (int32_t)((uint32_t)shifted.word << 23) + 0x3f800000};
+    union bits power = {.word = (int32_t)(((uint32_t)shifted.word << 23) + 0x3f800000u)};
     float result = (q * r * r + r + 1.0f) * power.value;
     return x < -87.0f ? 0.0f : result;
 }
@@ -89,7 +88,7 @@ INLINE void normal_at(real x, real *density, real *below)
 
 INLINE real sigmoid(real x)
 {
-    return 1 / (1 + exponential(-x));
+    return 1 / (1 + exponential(x < -88 ? 88 : -x));
 }
 
 /* ---- norms ---- */

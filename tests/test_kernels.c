@@ -57,13 +57,13 @@ static double gelu_tanh(double x, double *slope)
     return 0.5 * x * (1 + t);
 }
 
-static void plain_activations_of_a_range(void)
+static void plain_activations_up_to(double end)
 {
     const struct kernels *k = kernels();
     static real x[POINTS], y[POINTS], one[POINTS], dx[POINTS];
     double (*const functions[FEED_FORWARD_COUNT])(double, double *) = {
         [FEED_FORWARD_GELU] = gelu, [FEED_FORWARD_GELU_TANH] = gelu_tanh};
-    fill_range(x, -12, 12);
+    fill_range(x, -end, end);
     for (int i = 0; i < POINTS; i++)
         one[i] = 1;
     for (int kind = 0; kind < FEED_FORWARD_COUNT; kind++) {
@@ -86,6 +86,13 @@ static void plain_activations_of_a_range(void)
     }
 }
 
+/* Where they bend; and where an exponential is past what a float holds. */
+static void plain_activations_of_a_range(void)
+{
+    plain_activations_up_to(12);
+    plain_activations_up_to(1e4);
+}
+
 Test(kernels, plain_activations_and_their_slopes_are_right)
 {
     each_level(plain_activations_of_a_range);
@@ -99,7 +106,7 @@ static void swiglu_of_a_range(void)
     static real in[2 * F], out[F], dout[F], din[2 * F], dbias[2 * F];
     for (int i = 0; i < F; i++) {
         in[i] = (real)cos(i);
-        in[F + i] = (real)(-20 + 40.0 * i / F); /* the gate */
+        in[F + i] = (real)(-200 + 400.0 * i / F); /* the gate, to where exp() is past what a float holds */
         dout[i] = (real)sin(2 * i + 1);
         dbias[i] = dbias[F + i] = 1;
     }
