@@ -66,13 +66,12 @@ static void steps_measure(struct bench_model *model, double seconds[ROUNDS])
         seconds[i] = bench_model_step(model);
 }
 
-/* Each way of theirs between steps of ours, as a machine's pace changes from minute to minute; the figure is the
- * best of theirs. False, and why, when none of them ended. */
-static bool ways_measure(const char *peers, const char *precision, struct bench_model *model, const char *mark,
-                         struct bench_figure *figure, char why[REASON_SIZE])
+void bench_peers_best(const char *peers, const char *precision, struct bench_model *model, const char *mark,
+                      struct bench_figure *figure)
 {
     double around[2 * ROUNDS], least = INFINITY;
-    snprintf(why, REASON_SIZE, "none of theirs ended");
+    char why[REASON_SIZE];
+    bench_absent(figure, "none of theirs ended");
     bench_model_step(model);
     steps_measure(model, around + ROUNDS);
     for (int64_t way = 1, ways = 1; way <= ways; way++) {
@@ -80,7 +79,8 @@ static bool ways_measure(const char *peers, const char *precision, struct bench_
         json_t *root = peers_run(peers, precision, way, why);
         if (!root || json_object_get(root, "reason")) { /* the best of some of theirs is not their best */
             json_decref(root);
-            return false;
+            bench_absent(figure, "%s", why);
+            return;
         }
         ways = json_integer_value(json_object_get(root, "ways"));
         const json_t *theirs = json_array_get(json_object_get(root, "cases"), 0);
@@ -99,7 +99,6 @@ static bool ways_measure(const char *peers, const char *precision, struct bench_
         }
         json_decref(root);
     }
-    return least < INFINITY;
 }
 
 void bench_measure_peers(struct bench *bench, int64_t precision, struct bench_figure *figure)
@@ -115,12 +114,9 @@ void bench_measure_peers(struct bench *bench, int64_t precision, struct bench_fi
     }
     struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
     struct bench_model model;
-    char why[REASON_SIZE];
     config.training.precision = (int)precision;
     bench_model_init(&model, &config, bench_cases[BENCH_DAY2].vocab_size);
-    if (ways_measure(bench->peers, precision_name((int)precision), &model, away ? "no AMX here; " : "", figure, why))
-        figure->elsewhere = away;
-    else
-        bench_absent(figure, "%s", why);
+    bench_peers_best(bench->peers, precision_name((int)precision), &model, away ? "no AMX here; " : "", figure);
+    figure->elsewhere = away;
     bench_model_release(&model);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/memory.h"
@@ -16,6 +17,7 @@
 #include "runner/bench_profile.h"
 #include "runner/bench_rows.h"
 #include "runner/footprint.h"
+#include "tests/folder_case.h"
 
 static const struct bench_row rows[] = {
     {"step, of sgemm", "%", BENCH_AT_LEAST, 80, "%.1f", true, NULL, 0},
@@ -169,6 +171,72 @@ Test(bench, a_profile_is_shown_by_operation_and_adds_up)
     table_free(table);
 }
 
+/* ---- others' training ---- */
+
+/* Steps of a model that is next to nothing, against a program that answers this to `--way 1` and to `--way 2`. */
+static struct bench_figure peers_figure(const char *first, const char *second)
+{
+    struct config config;
+    struct bench_model model;
+    struct bench_figure figure;
+    char text[1024], path[128];
+    config_init(&config);
+    config.model.d_model = config.model.context_length = 8;
+    config.model.n_heads = config.model.n_layers = config.training.batch_size = 1;
+    folder_open();
+    snprintf(text, sizeof text,
+             "#!/bin/sh\n[ \"$*\" != '--json --short --precision fp32 --way 1' ] || { %s; exit; }\n"
+             "[ \"$*\" = '--json --short --precision fp32 --way 2' ] || exit 9\n%s\n",
+             first, second);
+    bytes_put("peers", text, strlen(text));
+    snprintf(path, sizeof path, "%s/peers", folder);
+    cr_assert_eq(chmod(path, 0700), 0);
+    bench_model_init(&model, &config, 300);
+    bench_peers_best(path, "fp32", &model, "", &figure);
+    bench_model_release(&model);
+    folder_close();
+    return figure;
+}
+
+#define WAY(name, threads, seconds)                                                                                    \
+    "echo 'a warning'; echo '{\"version\": \"Other 1.0\", \"ways\": 2, \"cases\": [{\"name\": \"" name                 \
+    "\", \"threads\": " threads ", \"seconds_per_step\": " seconds "}]}'"
+#define NOT_TIMED "echo '{\"ways\": 2, \"cases\": [], \"reason\": \"not the same model\"}'"
+
+Test(bench, the_best_of_others_is_that_of_least_time_for_each_core)
+{
+    struct bench_figure figure = peers_figure(WAY("eager", "1", "1000"), WAY("compiled", "2", "600"));
+    cr_expect_gt(figure.value, 1000, "1,000 s are more than 1,000 steps of ours: %g", figure.value);
+    cr_expect_not_null(strstr(figure.note, "theirs 1000000 ms for each core: Other 1.0, eager, 1 thread"), "%s",
+                       figure.note);
+    figure = peers_figure(WAY("eager", "1", "1000"), WAY("compiled", "2", "300"));
+    cr_expect_not_null(strstr(figure.note, "theirs 600000 ms for each core: Other 1.0, compiled, 2 threads"), "%s",
+                       figure.note);
+}
+
+Test(bench, others_of_which_a_way_was_not_timed_have_no_figure)
+{
+    struct bench_figure figure = peers_figure(WAY("eager", "1", "1000"), NOT_TIMED);
+    cr_expect(isnan(figure.value), "%g", figure.value);
+    cr_expect_str_eq(figure.note, "not the same model");
+    figure = peers_figure(NOT_TIMED, "exit 9");
+    cr_expect(isnan(figure.value), "%g", figure.value);
+    cr_expect_str_eq(figure.note, "not the same model");
+}
+
+Test(bench, others_that_fail_or_say_nothing_have_no_figure_but_their_last_words)
+{
+    struct bench_figure figure = peers_figure("echo one; echo no module named torch; exit 1", "exit 9");
+    cr_expect(isnan(figure.value), "%g", figure.value);
+    cr_expect_not_null(strstr(figure.note, "no module named torch"), "%s", figure.note);
+    figure = peers_figure("exit 0", "exit 9");
+    cr_expect(isnan(figure.value), "%g", figure.value);
+    cr_expect_str_eq(figure.note, "it said nothing");
+    figure = peers_figure(WAY("eager", "1", "null"), WAY("compiled", "2", "null"));
+    cr_expect(isnan(figure.value), "%g", figure.value);
+    cr_expect_str_eq(figure.note, "none of theirs ended");
+}
+
 /* ---- memory ---- */
 
 static struct footprint footprint_of(const struct bench_case *row, const struct dataset *dataset)
@@ -244,11 +312,11 @@ Test(bench, a_lab_is_gone_when_it_is_closed)
     struct bench_lab lab;
     struct error err = {0};
     cr_assert(bench_lab_open(&lab, &err), "%s", err.text);
-    char *folder = memory_copy_text(lab.folder);
+    char *opened = memory_copy_text(lab.folder);
     cr_assert(bench_lab_folder(&lab, "a/b", &err) && bench_lab_file(&lab, "a/b/c", "text", &err), "%s", err.text);
     bench_lab_close(&lab);
-    cr_assert_neq(access(folder, F_OK), 0);
-    memory_free(folder);
+    cr_assert_neq(access(opened, F_OK), 0);
+    memory_free(opened);
     cr_assert_null(lab.folder);
     bench_lab_close(&lab);
 }
