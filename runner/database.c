@@ -260,12 +260,33 @@ struct database *database_open(const char *path, const struct database_options *
     return database;
 }
 
-/* Our mark in SQLite's header; true for an empty file too, and for one that a journal beside it has yet to complete. */
-static bool header_is_ours(const char *path)
+/* The number that a program marks its databases with: in SQLite's header, of which this much was read. */
+enum { MARK_AT = 68, HEADER = 72 };
+
+static ssize_t mark_read(const char *path, uint32_t *mark)
 {
-    enum { MARK_AT = 68, HEADER = 72 };
-    static const char *const beside[] = {"-journal", "-wal"};
     unsigned char header[HEADER] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, header, sizeof header);
+    if (fd >= 0)
+        close(fd);
+    *mark = 0;
+    for (int i = 0; i < 4; i++)
+        *mark = *mark << 8 | header[MARK_AT + i];
+    return size;
+}
+
+bool database_is_ours(const char *path)
+{
+    uint32_t mark;
+    return mark_read(path, &mark) == HEADER && mark == SCHEMA_APPLICATION_ID;
+}
+
+/* True for an empty file too, and for one that a journal beside it has yet to complete. */
+static bool may_be_ours(const char *path)
+{
+    static const char *const beside[] = {"-journal", "-wal"};
+    uint32_t mark;
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
         char *journal = sqlite3_mprintf("%s%s", path, beside[i]);
         bool exists = access(journal, F_OK) == 0;
@@ -273,14 +294,7 @@ static bool header_is_ours(const char *path)
         if (exists)
             return true;
     }
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : read(fd, header, sizeof header);
-    if (fd >= 0)
-        close(fd);
-    uint32_t mark = 0;
-    for (int i = 0; i < 4; i++)
-        mark = mark << 8 | header[MARK_AT + i];
-    return size == 0 || (size == HEADER && mark == SCHEMA_APPLICATION_ID);
+    return mark_read(path, &mark) == 0 || database_is_ours(path);
 }
 
 bool database_path_check(const char *path, struct error *err)
@@ -288,7 +302,7 @@ bool database_path_check(const char *path, struct error *err)
     bool exists = false;
     if (!path_is_usable(path, &exists, err))
         return false;
-    if (!exists || header_is_ours(path))
+    if (!exists || may_be_ours(path))
         return true;
     /* One that a command could not finish making has no tables yet, which is no reason to refuse it. */
     size_t version;

@@ -39,6 +39,9 @@ struct database_options {
  * folder or foreign file in the way. */
 bool database_path_check(const char *path, struct error *err);
 
+/* Whether the file has runner's mark at its beginning, damaged further on or not. */
+bool database_is_ours(const char *path);
+
 /* Read and write: makes the file and its folder when absent, migrates an older one, takes the lock file (path +
  * ".lock", held by the kernel; the message names the holder's pid, host and command; a handled signal ends the wait),
  * switches to WAL. An older file is copied aside first (backup.h), and one whose last writer did not end as it should

@@ -256,7 +256,7 @@ static void overall_add(struct effects *e, const struct grid *grid, size_t level
     struct effect effect = {.level = grid->levels.items[level], .settings = count};
     size_t n = 0;
     for (size_t i = 0; i < grid->seed_count; i++) {
-        double sum = 0;
+        double sum = count ? 0 : (double)NAN;
         bool planned = false;
         for (size_t k = 0; k < count; k++) {
             sum += difference_at(grid, level, settings[k], grid->seeds[i]) / (double)count;

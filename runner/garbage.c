@@ -36,16 +36,19 @@ const char *garbage_name(enum garbage kind)
 
 /* ---- what is kept ---- */
 
-static void keys_add(struct collector *collector, sqlite3 *db, const char *sql)
+/* False when they could not be read to the end: then nothing may go. */
+static bool keys_add(struct collector *collector, sqlite3 *db, const char *sql, struct error *err)
 {
-    bool row;
-    sqlite3_stmt *s = sql_prepare(db, sql, NULL, NULL);
-    while (s && sql_step(s, &row, NULL) && row) {
+    bool row = false;
+    sqlite3_stmt *s = sql_prepare(db, sql, NULL, err);
+    bool ok = s != NULL;
+    while (ok && (ok = sql_step(s, &row, err)) && row) {
         collector->kept = memory_grow(collector->kept, collector->kept_count * sizeof *collector->kept,
                                       collector->kept_count + 1, sizeof *collector->kept);
         collector->kept[collector->kept_count++] = memory_copy_text(sql_text(s, 0));
     }
     sqlite3_finalize(s);
+    return ok;
 }
 
 static bool key_is_kept(const struct collector *collector, const char *key)
@@ -75,7 +78,8 @@ static bool is_sqlite(const char *path)
     return is;
 }
 
-/* Another database in the folder has the same folders of checkpoints, logs and caches. */
+/* Another database in the folder has the same folders of checkpoints, logs and caches. One of another program has not;
+ * one of ours that cannot be read might have anything. */
 static bool neighbour_add(struct collector *collector, const char *path, struct error *err)
 {
     char holder[512];
@@ -83,9 +87,10 @@ static bool neighbour_add(struct collector *collector, const char *path, struct 
     if (database_lock_holder(path, holder, sizeof holder))
         return error_set(err, "'%s' in the same folder is held by %s: wait for it to end", path, holder);
     sqlite3 *db = database_open_reader(path, &reason);
-    if (db)
-        keys_add(collector, db, "select key from run");
+    bool ok = db && keys_add(collector, db, "select key from run", &reason);
     sqlite3_close(db);
+    if (!ok && (db || database_is_ours(path)))
+        return error_set(err, "which files '%s' in the same folder needs cannot be told: %s", path, reason.text);
     return true;
 }
 
@@ -256,8 +261,8 @@ bool garbage_collect(sqlite3 *db, const char *database_path, bool remove, struct
     struct collector collector = {.db = db, .remove = remove, .found = found};
     char *folder = path_folder(database_path);
     *found = (struct garbage_found){0};
-    keys_add(&collector, db, "select key from run where id in (select run from member)");
-    bool ok = neighbours_add(&collector, folder, database_path, err) && rows_collect(&collector, err);
+    bool ok = keys_add(&collector, db, "select key from run where id in (select run from member)", err) &&
+              neighbours_add(&collector, folder, database_path, err) && rows_collect(&collector, err);
     if (ok)
         files_collect(&collector, folder);
     for (size_t i = 0; i < collector.kept_count; i++)

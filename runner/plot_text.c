@@ -119,27 +119,18 @@ double plot_text_widest(const char *text)
     return widest;
 }
 
-/* gnuplot takes a doubled quote at the very beginning of a text for an empty text, and what follows for its language:
- * there a quote is put as its number. */
-static const char *opening_put(FILE *out, const char *text)
-{
-    for (; *text == '\''; text++)
-        fputs("\"\\047\".", out);
-    fputc('\'', out);
-    return text;
-}
-
+/* A quote is put as its number, wherever it stands: two of them side by side would be one, an end or an empty text,
+ * depending on what is before them. */
 void plot_text_quote(FILE *out, const char *text)
 {
-    text = opening_put(out, text);
-    while (*text) {
-        if (*text == '\n') {
-            fputs("'.\"\\n\".", out);
-            text = opening_put(out, text + 1);
-            continue;
-        }
-        fputs(*text == '\'' ? "''" : (char[]){*text, 0}, out);
-        text++;
+    fputc('\'', out);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'.\"\\047\".'", out);
+        else if (*text == '\n')
+            fputs("'.\"\\n\".'", out);
+        else
+            fputc(*text, out);
     }
     fputc('\'', out);
 }

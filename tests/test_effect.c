@@ -120,3 +120,33 @@ Test(effect, a_knob_that_does_not_vary_is_refused_with_those_that_do)
     sweep_release(sweep);
     fixture_remove(&f);
 }
+
+/* A point that differs from every other in two knobs has no setting at which its level meets the reference. */
+Test(effect, a_level_without_a_setting_beside_the_reference_has_no_difference)
+{
+    struct fixture f;
+    struct error err;
+    static const char *const names[] = {"baseline", "both"};
+    static const char *const jsons[] = {"{\"model.norm\":\"layernorm\",\"model.residual\":\"pre\"}",
+                                        "{\"model.norm\":\"rmsnorm\",\"model.residual\":\"post\"}"};
+    struct sweep *sweep = sweep_make("grid", names, 2, three_seeds, 3, "u");
+    for (size_t r = 0; r < 6; r++) {
+        memory_free(sweep->runs[r].config_json);
+        sweep->runs[r].config_json = memory_copy_text(jsons[r / 3]);
+    }
+    fixture_open(&f);
+    freeze(f.db, sweep);
+    for (size_t r = 0; r < 6; r++)
+        run_through(f.db, sweep->runs[r].key, 2, RUN_FINISHED);
+    struct effects *effects = effects_of(&f, "norm", &err);
+    cr_assert(effects, "%s", err.text);
+    cr_assert_eq(effects->overall_count, 1);
+    cr_expect_eq(effects->overall[0].settings, 0);
+    cr_expect_eq(effects->overall[0].compared.paired.n, 0);
+    cr_expect(isnan(effects->overall[0].compared.paired.delta));
+    const char *text = text_of(effects, TABLE_CSV);
+    cr_expect_null(strstr(text, "same"), "%s", text);
+    effects_free(effects);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}

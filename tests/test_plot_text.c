@@ -6,22 +6,20 @@
 #include "core/memory.h"
 #include "runner/plot_fonts.h"
 
-Test(plot_text, quotes_are_doubled_and_lines_joined_by_an_escape)
+Test(plot_text, quotes_and_line_breaks_are_put_as_their_numbers)
 {
-    char text[64] = "";
-    FILE *out = fmemopen(text, sizeof text, "w");
-    plot_text_quote(out, "it's\n`x`");
-    fclose(out);
-    cr_assert_str_eq(text, "'it''s'.\"\\n\".'`x`'");
-}
-
-Test(plot_text, a_quote_that_opens_a_line_does_not_close_it)
-{
-    char text[96] = "";
-    FILE *out = fmemopen(text, sizeof text, "w");
-    plot_text_quote(out, "''; load 'x'\n'y");
-    fclose(out);
-    cr_assert_str_eq(text, "\"\\047\".\"\\047\".'; load ''x'''.\"\\n\".\"\\047\".'y'");
+    static const char *const cases[][2] = {
+        {"it's\n`x`", "'it'.\"\\047\".'s'.\"\\n\".'`x`'"},
+        {"f''", "'f'.\"\\047\".''.\"\\047\".''"},
+        {"''; load 'x'", "''.\"\\047\".''.\"\\047\".'; load '.\"\\047\".'x'.\"\\047\".''"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[96] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        plot_text_quote(out, cases[i][0]);
+        fclose(out);
+        cr_expect_str_eq(text, cases[i][1]);
+    }
 }
 
 Test(plot_text, bad_bytes_and_control_characters_are_replaced)

@@ -80,6 +80,46 @@ Test(removal, counting_removes_nothing_and_collecting_keeps_every_run_that_is_pl
     fixture_remove(&f);
 }
 
+/* Another database in the folder, `other.db`, after the script; then garbage is collected, which leaves or takes the
+ * checkpoint of a run that this one does not have. */
+static bool collected_beside(const char *script, struct error *err)
+{
+    struct fixture f;
+    struct garbage_found found;
+    char other[128], checkpoints[128], folder[256], file[300];
+    sqlite3 *db;
+    fixture_open(&f);
+    snprintf(other, sizeof other, "%s/other.db", f.folder);
+    cr_assert_eq(sqlite3_open(other, &db), SQLITE_OK);
+    cr_assert(sql_script(db, script, err), "%s", err->text);
+    sqlite3_close(db);
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", f.folder);
+    snprintf(folder, sizeof folder, "%s/%064d", checkpoints, 7);
+    snprintf(file, sizeof file, "%s/final.safetensors", folder);
+    cr_assert(folder_make(folder, err) && file_write(file, "x", 1, err), "%s", err->text);
+    bool good = garbage_collect(database_handle(f.db), f.path, true, &found, err);
+    cr_expect_eq(access(file, F_OK) == 0, !good, "what is left and what was said differ");
+    cr_expect_eq(found.count[GARBAGE_CHECKPOINTS], good);
+    unlink(file);
+    rmdir(folder);
+    rmdir(checkpoints);
+    fixture_remove(&f);
+    return good;
+}
+
+Test(removal, nothing_goes_that_a_database_in_the_folder_may_need_which_cannot_be_read)
+{
+    struct error err;
+    char script[128];
+    snprintf(script, sizeof script, "pragma application_id = %d; pragma user_version = 999; create table run (key)",
+             SCHEMA_APPLICATION_ID);
+    cr_expect_not(collected_beside(script, &err));
+    cr_expect_not_null(strstr(err.text, "other.db"), "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "schema version 999"), "%s", err.text);
+    cr_expect(collected_beside("pragma application_id = 5; create table run (key)", &err), "another program's: %s",
+              err.text);
+}
+
 Test(removal, fresh_temporary_files_belong_to_somebody)
 {
     struct fixture f;
