@@ -111,7 +111,7 @@ static void retry_hint(const struct session *session, const struct schedule *sch
                 diverged && failed ? "diverged and failed runs"
                 : diverged         ? "diverged runs"
                                    : "failed runs",
-                session->words,
+                session->words_once,
                 diverged && failed ? "failed,diverged"
                 : diverged         ? "diverged"
                                    : "failed");
@@ -422,8 +422,8 @@ const struct command command_run = {
         "if nothing had happened. The first Ctrl-C writes checkpoints and stops (exit code 75); the second stops at "
         "once. Exit code 1 when some runs failed or diverged: the last line names them. None of them is trained again "
         "by "
-        "itself, for what ended it would as a rule end it again, and three in a row that failed of one cause stop the "
-        "sweep; --retry says which to train again, from their checkpoints where they failed.\n\n"
+        "itself, for what ended it would as a rule end it again, and three variants in a row that failed of one "
+        "cause stop the sweep; --retry says which to train again, from their checkpoints where they failed.\n\n"
         "Example:\n  runner run experiments/quick.yaml --workers 2",
     .options = options,
     .minimum_arguments = 1,

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/memory.h"
 #include "runner/shell_word.h"
@@ -27,7 +28,7 @@ static void option_print(const struct option *option, const struct arguments *ar
     }
 }
 
-char *run_words(const struct command *command, const struct arguments *arguments)
+char *run_words(const struct command *command, const struct arguments *arguments, const char *without)
 {
     struct text_stream text;
     text_stream_open(&text);
@@ -36,6 +37,7 @@ char *run_words(const struct command *command, const struct arguments *arguments
     for (size_t i = 0; i < arguments->positional_count; i++)
         word_print(arguments->positional[i], out);
     for (const struct option *option = command->options; option && option->name; option++)
-        option_print(option, arguments, out);
+        if (!without || strcmp(option->name, without) != 0)
+            option_print(option, arguments, out);
     return text_stream_take(&text);
 }

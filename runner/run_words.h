@@ -4,8 +4,8 @@
 
 #include "runner/command.h"
 
-/* "runner run 'my file.yaml' --db x.db": arguments and options given, quoted where a shell needs it. Owner: caller,
- * memory_free(). */
-char *run_words(const struct command *command, const struct arguments *arguments);
+/* "runner run 'my file.yaml' --db x.db": arguments and options given but `without` (NULL: all), quoted where a shell
+ * needs it. Owner: caller, memory_free(). */
+char *run_words(const struct command *command, const struct arguments *arguments, const char *without);
 
 #endif

@@ -22,7 +22,8 @@ void session_begin(struct session *session, const struct command *command, const
     session->cache = path_join(session->folder, "cache");
     session->checkpoints = path_join(session->folder, "checkpoints");
     session->logs = path_join(session->folder, "logs");
-    session->words = run_words(command, arguments);
+    session->words = run_words(command, arguments, NULL);
+    session->words_once = run_words(command, arguments, "retry");
 }
 
 void session_end(struct session *session)
@@ -33,6 +34,7 @@ void session_end(struct session *session)
     memory_free(session->checkpoints);
     memory_free(session->logs);
     memory_free(session->words);
+    memory_free(session->words_once);
     *session = (struct session){0};
 }
 

@@ -13,7 +13,8 @@ struct session {
     const struct arguments *arguments;
     const char *database_path;
     char *folder, *cache, *checkpoints, *logs;
-    char *words; /* the command as it could be typed again */
+    char *words;      /* the command as it could be typed again */
+    char *words_once; /* the same without --retry */
     struct sweep *sweep;
 };
 

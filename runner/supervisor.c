@@ -61,7 +61,8 @@ struct supervisor {
     bool *leftovers; /* finished runs whose checkpoints are still there */
     bool stopping;   /* nothing new is started */
     enum cause last_cause;
-    int failures_in_a_row; /* of that cause */
+    size_t last_variant;   /* that failed */
+    int failures_in_a_row; /* of that cause, each of another variant */
     bool failed;           /* the machine or the database failed: failure says how */
     struct error failure;
 };
@@ -360,21 +361,25 @@ static void leftovers_remove(struct supervisor *supervisor, double wait_seconds)
     }
 }
 
-/* One bad run costs that run; several of one cause say that the next would end so too. */
-static void failures_count(struct supervisor *supervisor, enum run_state state, const char *reason)
+/* One bad run costs that run, and one bad variant its runs; several variants of one cause say that the next would end
+ * so too. */
+static void failures_count(struct supervisor *supervisor, size_t variant, enum run_state state, const char *reason)
 {
     if (state == RUN_FINISHED || state == RUN_DIVERGED)
         supervisor->failures_in_a_row = 0;
     if (state != RUN_FAILED)
         return;
     enum cause cause = cause_of(reason);
-    supervisor->failures_in_a_row = cause == supervisor->last_cause ? supervisor->failures_in_a_row + 1 : 1;
+    if (cause != supervisor->last_cause)
+        supervisor->failures_in_a_row = 0;
+    supervisor->failures_in_a_row += !supervisor->failures_in_a_row || variant != supervisor->last_variant;
     supervisor->last_cause = cause;
+    supervisor->last_variant = variant;
     if (supervisor->failures_in_a_row < FAILURES_MOST || supervisor->next == supervisor->queued)
         return;
     char text[sizeof supervisor->failure.text];
     snprintf(text, sizeof text,
-             "%d runs in a row failed of one cause, so the other %zu are not begun: %.300s; with that put right, "
+             "%d variants in a row failed of one cause, so the other %zu runs are not begun: %.300s; with that put right, "
              "--retry %s trains these again",
              FAILURES_MOST, supervisor->queued - supervisor->next, reason, cause_name(cause));
     environment_failed(supervisor, text);
@@ -396,7 +401,7 @@ static void slot_end(struct supervisor *supervisor, struct slot *slot)
     outcome_count(supervisor->outcome, state);
     if (tail)
         log_show(supervisor, tail);
-    failures_count(supervisor, state, slot->reason);
+    failures_count(supervisor, run->variant, state, slot->reason);
     memory_free(tail);
     memory_free(slot->log_path);
     record_reader_release(&slot->reader);

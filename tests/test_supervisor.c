@@ -20,7 +20,9 @@
 
 enum { RUNS = 8 };
 
-static double hang_after; /* of the next world */
+/* Of the next world. */
+static double hang_after;
+static size_t variant_count = 1;
 
 static const char *inside(const char *name)
 {
@@ -33,12 +35,12 @@ static const char *inside(const char *name)
 
 TestSuite(supervisor, .init = folder_open, .fini = folder_close, .timeout = 60);
 
-/* One variant, seeds 1 to RUNS, a byte tokenizer and no text: the workers here need none. */
+/* Seeds 1 to RUNS spread over the variants, a byte tokenizer and no text: the workers here need none. */
 static struct sweep *sweep_make(size_t runs)
 {
     struct sweep *sweep = memory_alloc(1, sizeof *sweep);
     struct experiment *experiment = memory_alloc(1, sizeof *experiment);
-    struct variant *variant = memory_alloc(1, sizeof *variant);
+    struct variant *variants = memory_alloc(variant_count, sizeof *variants);
     struct dataset *dataset = memory_alloc(1, sizeof *dataset);
     struct error err = {0};
     *experiment =
@@ -47,21 +49,24 @@ static struct sweep *sweep_make(size_t runs)
                             .description = memory_copy_text(""),
                             .question = memory_copy_text(""),
                             .text = memory_copy_text("name: test\n"),
-                            .variants = variant,
-                            .variant_count = 1,
+                            .variants = variants,
+                            .variant_count = variant_count,
                             .seeds = memory_alloc(runs, sizeof *experiment->seeds),
                             .seed_count = runs,
                             .compare = {memory_copy_text("bits_per_byte"), memory_copy_text("validation"), 0.01, 0.05}};
-    variant->label = memory_copy_text("base");
-    variant->baseline = true;
-    config_init(&variant->config);
-    variant->config.tokenizer.kind = TOKENIZER_BYTE;
-    variant->config.training.steps = 2;
+    for (size_t v = 0; v < variant_count; v++) {
+        char label[32];
+        snprintf(label, sizeof label, "variant %zu", v);
+        variants[v] = (struct variant){.label = memory_copy_text(label), .baseline = v == 0};
+        config_init(&variants[v].config);
+        variants[v].config.tokenizer.kind = TOKENIZER_BYTE;
+        variants[v].config.training.steps = 2;
+    }
     snprintf(dataset->path, sizeof dataset->path, "%s", inside("none.tokens"));
     memset(dataset->corpus_hash, 'a', 64);
     memset(dataset->tokenizer_hash, 'b', 64);
     struct text text = {"abc", 3};
-    dataset->tokenizer = tokenizer_train(&variant->config.tokenizer, &text, 1, &err);
+    dataset->tokenizer = tokenizer_train(&variants->config.tokenizer, &text, 1, &err);
     cr_assert_not_null(dataset->tokenizer, "%s", err.text);
     dataset->tokenizer_image = tokenizer_save(dataset->tokenizer, &dataset->tokenizer_image_size);
     *sweep = (struct sweep){.experiment = experiment,
@@ -71,11 +76,13 @@ static struct sweep *sweep_make(size_t runs)
                             .run_count = runs};
     for (size_t i = 0; i < runs; i++) {
         struct run *run = &sweep->runs[i];
+        run->variant = i * variant_count / runs;
+        const struct config *config = &variants[run->variant].config;
         experiment->seeds[i] = run->seed = (int64_t)i + 1;
         run->parameters = 1000;
         run->flops_per_token = 6000;
-        run->config_json = config_json(&variant->config, true);
-        run_key_make(&variant->config, run->seed, dataset->corpus_hash, dataset->tokenizer_hash, run->key);
+        run->config_json = config_json(config, true);
+        run_key_make(config, run->seed, dataset->corpus_hash, dataset->tokenizer_hash, run->key);
     }
     return sweep;
 }
@@ -282,12 +289,13 @@ Test(supervisor, a_worker_that_was_finished_and_does_not_leave_is_finished_all_t
     world_end(&world);
 }
 
-Test(supervisor, three_failures_of_one_cause_in_a_row_stop_the_sweep_with_that_cause)
+Test(supervisor, three_variants_that_fail_of_one_cause_in_a_row_stop_the_sweep_with_that_cause)
 {
+    variant_count = 5;
     struct world world = world_run("kill -SEGV $$", 5, 1);
     cr_assert_not(world.ok);
     cr_assert_eq(world.outcome.failed, 3);
-    cr_assert_not_null(strstr(world.err.text, "3 runs in a row failed of one cause, so the other 2 are not begun"),
+    cr_assert_not_null(strstr(world.err.text, "3 variants in a row failed of one cause, so the other 2 runs are not begun"),
                        "%s", world.err.text);
     cr_assert_not_null(strstr(world.err.text, "killed by signal 11"), "%s", world.err.text);
     cr_assert_not_null(strstr(world.err.text, "--retry crashed"), "%s", world.err.text);
@@ -296,10 +304,23 @@ Test(supervisor, three_failures_of_one_cause_in_a_row_stop_the_sweep_with_that_c
     world_end(&world);
 }
 
+Test(supervisor, a_variant_of_which_every_run_fails_costs_that_variant)
+{
+    int64_t steps = 2;
+    records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    variant_count = 2;
+    struct world world = world_run("[ $seed -gt 4 ] || kill -SEGV $$; cat finished", RUNS, 1);
+    cr_assert(world.ok, "%s", world.err.text);
+    cr_assert_eq(world.outcome.failed, 4);
+    cr_assert_eq(world.outcome.finished, 4);
+    world_end(&world);
+}
+
 Test(supervisor, failures_of_different_causes_or_with_a_good_run_between_them_stop_nothing)
 {
     int64_t steps = 2;
     records_write("finished", RECORD_FINISHED, &steps, sizeof steps);
+    variant_count = RUNS;
     struct world world = world_run("case $seed in 1|2|4|5) kill -SEGV $$;; 3) cat finished;; 6) exit 9;; *) kill -ABRT "
                                    "$$;; esac",
                                    RUNS, 1);
