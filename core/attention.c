@@ -1,5 +1,6 @@
 /* Causal attention of the heads, one (sequence, head) at a time, in blocks of rows: scores exist for one block only,
- * and backward makes the probabilities again from the saved log-sum (Dao et al., "FlashAttention", 2022). */
+ * and backward makes the probabilities again from the saved maximum and scale of each row (Dao et al.,
+ * "FlashAttention", 2022). */
 #include <string.h>
 
 #include "core/network.h"
@@ -62,9 +63,9 @@ static int64_t rows_of_block(int64_t first, int64_t T)
 }
 
 static void probabilities_drop(const struct pass *pass, const struct block *block, const struct head *head, real *p,
-                               int64_t first, int64_t rows, int64_t width)
+                               int64_t first, int64_t rows, int64_t width, enum profile_direction direction)
 {
-    profile_at(pass->model->profile, PROFILE_DROPOUT, PROFILE_FORWARD, 0);
+    profile_at(pass->model->profile, PROFILE_DROPOUT, direction, 0);
     kernels()->dropout(p, (size_t)scores_ld(pass->T), &block->attention_dropout, (uint64_t)pass->step,
                        head->first_row + (uint64_t)first, pass->model->drop_rate, (size_t)rows, (size_t)pass->T,
                        (size_t)width);
@@ -115,7 +116,7 @@ void attention_forward(const struct pass *pass, struct block *block)
             kernels()->softmax_causal(p, (size_t)row, head.most + first, head.scale + first, (size_t)rows,
                                       (size_t)first + 1, (size_t)width, &soon);
             if (pass_drops(pass))
-                probabilities_drop(pass, block, &head, p, first, rows, width);
+                probabilities_drop(pass, block, &head, p, first, rows, width, PROFILE_FORWARD);
             profile_at(model->profile, PROFILE_VALUES, PROFILE_FORWARD, triangle_flops(first, rows, D));
             block_multiply(model, GEMM_NN, rows, D, width, first, 1, p, row, head.v, ld, 0,
                            head.mix + first * shape_q(s), shape_q(s));
@@ -143,13 +144,13 @@ static void head_backward_rows(const struct pass *pass, struct block *block, con
     if (pass_drops(pass)) {
         used = scratch->dropped;
         memcpy(used, p, (size_t)(rows * row) * sizeof(real));
-        probabilities_drop(pass, block, head, used, first, rows, width);
+        probabilities_drop(pass, block, head, used, first, rows, width, PROFILE_BACKWARD);
     }
     profile_at(model->profile, PROFILE_VALUES, PROFILE_BACKWARD, 2 * triangle_flops(first, rows, D));
     block_multiply(model, GEMM_TN, width, D, rows, first, 1, used, row, dmix, Q, others, dv, ld);
     block_multiply(model, GEMM_NT, rows, width, D, first, 1, dmix, Q, head->v, ld, 0, dp, row);
     if (pass_drops(pass))
-        probabilities_drop(pass, block, head, dp, first, rows, width);
+        probabilities_drop(pass, block, head, dp, first, rows, width, PROFILE_BACKWARD);
     profile_at(model->profile, PROFILE_SOFTMAX, PROFILE_BACKWARD, 0);
     kernels()->softmax_backward(dp, p, (size_t)row, model->attention_scale, (size_t)rows, (size_t)first + 1,
                                 (size_t)width);

@@ -94,7 +94,7 @@ static void branch_end(const struct pass *pass, int64_t index, const char *name,
     struct product last = linear(out, in, weight, bias, N, C, inputs);
     multiply_product(model->multiplier, &last);
     if (dropout)
-        pass_drop(pass, dropout, out);
+        pass_drop(pass, dropout, PROFILE_FORWARD, out);
     pass_observe(pass, index, name, out, C);
     profile_at(model->profile, PROFILE_RESIDUAL, PROFILE_FORWARD, 0);
     kernels()->add(sum, x, out, (size_t)(N * C));
@@ -217,7 +217,7 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
     struct scratch *scratch = &model->scratch;
     if (pass_drops(pass)) {
         memcpy(scratch->dbranch, dout, (size_t)(pass->N * s->d_model) * sizeof(real));
-        pass_drop(pass, &block->feed_forward_dropout, scratch->dbranch);
+        pass_drop(pass, &block->feed_forward_dropout, PROFILE_BACKWARD, scratch->dbranch);
         dout = scratch->dbranch;
     }
     profile_at(model->profile, PROFILE_DOWN, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, s->ff_hidden));

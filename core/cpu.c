@@ -150,6 +150,11 @@ const char *blas_config(void)
     return openblas_get_config();
 }
 
+int blas_threads(void)
+{
+    return openblas_get_num_threads();
+}
+
 void blas_use_one_thread(void)
 {
     openblas_set_num_threads(1);

@@ -17,9 +17,11 @@ const char *cpu_model_name(void); /* as the kernel names it, "unknown" elsewhere
 /* Denormal results and inputs become zero in this thread, so that vanishing Adam moments do not cost 25 times. */
 void cpu_flush_denormals(void);
 
-/* OpenBLAS: the name of the kernels it uses ("SkylakeX"), its version and build, and the thread count set to 1. */
+/* OpenBLAS: the name of the kernels it uses ("SkylakeX"), its version and build, its threads, and their number
+ * set to 1. */
 const char *blas_core_name(void);
 const char *blas_config(void);
+int blas_threads(void);
 void blas_use_one_thread(void);
 
 /* The OPENBLAS_CORETYPE that fits the level, for a process that has not loaded OpenBLAS yet; NULL when the name

@@ -170,6 +170,15 @@ static void positions_make(struct model *model, int64_t T)
     }
 }
 
+/* Bytes of those tables. */
+static size_t positions_memory(const struct model_config *config, const struct model_shape *s)
+{
+    size_t T = (size_t)s->context_length;
+    size_t sinusoids = config->position == POSITION_SINUSOIDAL ? T * (size_t)s->d_model : 0;
+    size_t rotations = config->position == POSITION_ROPE ? 2 * T * (size_t)(s->head_dim / 2) : 0;
+    return (sinusoids + rotations) * sizeof(real);
+}
+
 bool model_extend_positions(struct model *model, int64_t positions)
 {
     if (positions > model->shape.context_length && !model->weights.position_embedding)
@@ -368,7 +377,7 @@ size_t model_memory(const struct model_config *config, int64_t vocab_size, int64
     struct model *model = model_outline(config, vocab_size, max_tokens);
     struct workspace counter = {NULL, 0};
     activations_lay_out(model, &counter);
-    size_t bytes = counter.used + 2 * model->table->total * sizeof(real);
+    size_t bytes = counter.used + 2 * model->table->total * sizeof(real) + positions_memory(config, &model->shape);
     bytes += multiplier_memory(precision, largest_operand(&model->shape, max_tokens));
     model_free(model);
     return bytes;

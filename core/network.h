@@ -119,7 +119,7 @@ void pass_observe(const struct pass *pass, int64_t block, const char *name, cons
 /* Dropout is on. */
 bool pass_drops(const struct pass *pass);
 /* Dropout of x [N, C], or of its gradient, at the site of the stream; nothing when it is off. */
-void pass_drop(const struct pass *pass, const struct random_stream *stream, real *x);
+void pass_drop(const struct pass *pass, const struct random_stream *stream, enum profile_direction direction, real *x);
 
 /* x [N, C] -> what the next block reads. */
 const real *block_forward(const struct pass *pass, int64_t index, const real *x);

@@ -10,12 +10,12 @@ bool pass_drops(const struct pass *pass)
     return pass->training && pass->model->drop_rate > 0;
 }
 
-void pass_drop(const struct pass *pass, const struct random_stream *stream, real *x)
+void pass_drop(const struct pass *pass, const struct random_stream *stream, enum profile_direction direction, real *x)
 {
     size_t C = (size_t)pass->model->shape.d_model;
     if (!pass_drops(pass))
         return;
-    profile_at(pass->model->profile, PROFILE_DROPOUT, PROFILE_FORWARD, 0);
+    profile_at(pass->model->profile, PROFILE_DROPOUT, direction, 0);
     kernels()->dropout(x, C, stream, (uint64_t)pass->step, (uint64_t)(pass->first_sequence * pass->T),
                        pass->model->drop_rate, (size_t)pass->N, C, C);
 }
@@ -49,7 +49,7 @@ static void embedding_forward(const struct pass *pass, const int32_t *inputs)
         else
             memcpy(x, token, (size_t)C * sizeof(real));
     }
-    pass_drop(pass, &model->embedding_dropout, model->embedded);
+    pass_drop(pass, &model->embedding_dropout, PROFILE_FORWARD, model->embedded);
     pass_observe(pass, -1, "embed", model->embedded, C);
 }
 
@@ -57,7 +57,7 @@ static void embedding_backward(const struct pass *pass, const int32_t *inputs, r
 {
     struct model *model = pass->model;
     int64_t C = model->shape.d_model;
-    pass_drop(pass, &model->embedding_dropout, dx);
+    pass_drop(pass, &model->embedding_dropout, PROFILE_BACKWARD, dx);
     profile_at(model->profile, PROFILE_EMBEDDING, PROFILE_BACKWARD, 0);
     for (int64_t n = 0; n < pass->N; n++) {
         real *token = model->grads.token_embedding + inputs[n] * C;

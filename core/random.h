@@ -3,7 +3,8 @@
  *
  * Generator: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11).
  * Key = seed; the upper half of the counter = a 64-bit hash of the stream's name (FNV-1a), the lower half = index.
- * Stream names: "init/<tensor>", "data", "dropout/<site>", "sample". */
+ * Stream names of a run: "init/<tensor>", "data", "dropout/<site>", "sample"; what is tried out or made up elsewhere
+ * (inspect, doctor, bench, the built-in text) has names of its own. */
 #ifndef CORE_RANDOM_H
 #define CORE_RANDOM_H
 

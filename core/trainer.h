@@ -1,6 +1,6 @@
 /* One run: a model, its optimiser and its data, one step at a time.
  *
- *   struct trainer *t = trainer_create(&config, seed, &data, &err);
+ *   struct trainer *t = trainer_create(&config, seed, vocab_size, &data, &err);
  *   while (trainer_steps_done(t) < config.training.steps && trainer_step(t, &record)) ...
  *   trainer_free(t);
  *

@@ -15,21 +15,34 @@
 #include "runner/supervisor.h"
 #include "runner/sweep.h"
 
-enum { TEXT_SIZE = 8192 };
+enum { TEXT_SIZE = 32768 };
 
 /* ---- experiment files, and one sweep of them ---- */
+
+/* As a single-quoted text of YAML, in which only quotes are doubled. */
+static void path_quote(const char *path, char quoted[TEXT_SIZE / 2])
+{
+    size_t used = 0;
+    for (; *path && used + 3 < TEXT_SIZE / 2; path++) {
+        quoted[used++] = *path;
+        if (*path == '\'')
+            quoted[used++] = '\'';
+    }
+    quoted[used] = 0;
+}
 
 static bool file_make(struct bench *bench, const char *name, const struct config *config, const char *corpus,
                       struct bench_figure *figure)
 {
-    char text[TEXT_SIZE];
+    char text[TEXT_SIZE], quoted[TEXT_SIZE / 2];
     struct error err;
+    path_quote(corpus, quoted);
     snprintf(text, sizeof text,
-             "data: {corpus: \"%s\", tokenizer: {kind: bpe, vocab_size: %" PRId64 "}}\n"
+             "data: {corpus: '%s', tokenizer: {kind: bpe, vocab_size: %" PRId64 "}}\n"
              "model: {d_model: %" PRId64 ", n_heads: %" PRId64 ", n_layers: %" PRId64 ", context_length: %" PRId64 "}\n"
              "training: {steps: %" PRId64 ", warmup_steps: 0, batch_size: %" PRId64 "}\n"
              "evaluation: {interval: %" PRId64 ", blocks: 1, final_blocks: 1}\n",
-             corpus, config->tokenizer.vocab_size, config->model.d_model, config->model.n_heads, config->model.n_layers,
+             quoted, config->tokenizer.vocab_size, config->model.d_model, config->model.n_heads, config->model.n_layers,
              config->model.context_length, config->training.steps, config->training.batch_size, config->training.steps);
     if (bench_lab_file(&bench->lab, name, text, &err))
         return true;

@@ -75,15 +75,19 @@ static int child_start(pid_t *child, int pipe_write, const char *folder, char *c
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, pipe_write, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, pipe_write, STDERR_FILENO);
-    if (folder)
-        posix_spawn_file_actions_addchdir_np(&actions, folder);
+    /* One that is left out would be the child's reading or writing of what is ours. */
+    int failure = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!failure)
+        failure = posix_spawn_file_actions_adddup2(&actions, pipe_write, STDOUT_FILENO);
+    if (!failure)
+        failure = posix_spawn_file_actions_adddup2(&actions, pipe_write, STDERR_FILENO);
+    if (!failure && folder)
+        failure = posix_spawn_file_actions_addchdir_np(&actions, folder);
     /* programs read and write numbers with the locale's decimal sign otherwise */
     static char locale[] = "LC_ALL=C";
     char **environment = environment_with((char *[]){locale, NULL});
-    int failure = posix_spawnp(child, argv[0], &actions, &attributes, argv, environment);
+    if (!failure)
+        failure = posix_spawnp(child, argv[0], &actions, &attributes, argv, environment);
     memory_free(environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);

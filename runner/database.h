@@ -97,7 +97,7 @@ enum run_state database_run_state(sqlite3 *db, const char *key, int64_t *steps_d
 bool database_recover(struct database *database, struct error *err);
 
 struct run_environment {
-    char host[65], cpu[128], kernels[16], blas[64], precision[16], git_commit[48], version[32];
+    char host[65], cpu[128], kernels[16], blas[96], precision[16], git_commit[48], version[32];
 };
 
 struct evaluation_row {

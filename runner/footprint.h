@@ -1,6 +1,6 @@
 /* The resident memory of a worker, predicted before it runs and part by part.
  *
- *   | parameters | gradients | moments | activations, batch | corpus | program and libraries | */
+ *   | parameters | gradients | moments | activations, batch | corpus | curve | program and libraries | */
 #ifndef RUNNER_FOOTPRINT_H
 #define RUNNER_FOOTPRINT_H
 

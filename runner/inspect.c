@@ -89,8 +89,12 @@ double inspect_cache_bytes(const struct inspection *inspection, int64_t position
     return 2.0 * (double)shape.n_layers * (double)shape.kv_heads * (double)shape.head_dim * 4.0 * (double)positions;
 }
 
+bool inspect_loss_is_off(double loss, int64_t vocab_size)
+{
+    return !(fabs(loss - log((double)vocab_size)) <= INSPECT_START_MARGIN);
+}
+
 bool inspect_start_is_off(const struct inspection *inspection)
 {
-    double distance = fabs(inspection->start_loss - log((double)inspection->vocab_size));
-    return inspection->walked && !(distance <= INSPECT_START_MARGIN);
+    return inspection->walked && inspect_loss_is_off(inspection->start_loss, inspection->vocab_size);
 }

@@ -43,7 +43,8 @@ void inspection_release(struct inspection *inspection);
 /* Bytes of keys and values of one sequence of `positions`, fp32. */
 double inspect_cache_bytes(const struct inspection *inspection, int64_t positions);
 
-/* The start is further from ln V than it should be. */
+/* A loss before any step is further from ln V than it should be; that of the inspection, when there is one. */
+bool inspect_loss_is_off(double loss, int64_t vocab_size);
 bool inspect_start_is_off(const struct inspection *inspection);
 
 #endif

@@ -33,7 +33,7 @@ static const struct schema_column runs_columns[] = {
     {"ended_at", "when it ended, UTC, ISO 8601; null while it has not"},
     {"host", "machine that trained it last"},
     {"cpu", "its processor, with the compiled set of kernels that served it; others that trained earlier steps follow"},
-    {"blas", "library and kernels of the matrix products"},
+    {"blas", "library, kernels and threads of the matrix products"},
     {"precision", "number format of the matrix products"},
     {"git_commit", "commit that the program was built from"},
     {"version", "version of the program"},

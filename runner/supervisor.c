@@ -120,9 +120,12 @@ static bool job_fill(const struct supervisor *supervisor, const struct run *run,
     if (ok) {
         memcpy(job->checkpoint_folder, folder, strlen(folder) + 1);
         memcpy(job->dataset_path, dataset, strlen(dataset) + 1);
+    } else if (!folder) {
+        error_set(err, "checkpoint folder '%s': %s", supervisor->options->checkpoint_folder, strerror(errno));
     } else {
-        error_set(err, "checkpoint folder '%s': %s", supervisor->options->checkpoint_folder,
-                  folder ? "its path is too long" : strerror(errno));
+        bool long_dataset = strlen(dataset) >= sizeof job->dataset_path;
+        error_set(err, "the path of the %s is too long: '%.300s'",
+                  long_dataset ? "tokenised text" : "checkpoint folder", long_dataset ? dataset : folder);
     }
     free(folder);
     return ok;
@@ -378,10 +381,11 @@ static void failures_count(struct supervisor *supervisor, size_t variant, enum r
     if (supervisor->failures_in_a_row < FAILURES_MOST || supervisor->next == supervisor->queued)
         return;
     char text[sizeof supervisor->failure.text];
-    snprintf(text, sizeof text,
-             "%d variants in a row failed of one cause, so the other %zu runs are not begun: %.300s; with that put right, "
-             "--retry %s trains these again",
-             FAILURES_MOST, supervisor->queued - supervisor->next, reason, cause_name(cause));
+    snprintf(
+        text, sizeof text,
+        "%d variants in a row failed of one cause, so the other %zu runs are not begun: %.300s; with that put right, "
+        "--retry %s trains these again",
+        FAILURES_MOST, supervisor->queued - supervisor->next, reason, cause_name(cause));
     environment_failed(supervisor, text);
 }
 

@@ -1,6 +1,6 @@
 /* The cache file of a dataset: tokenizer and token streams, written whole, mapped by every worker.
  *
- *   struct token_file_header | tokenizer image | for each stream: int32 tokens, uint16 bytes | end
+ *   struct token_file_header | tokenizer image | for each stream: int32 tokens, uint32 bytes | end
  *
  * Each part starts at a multiple of 64. The header has its own checksum and one of all that follows; numbers are in
  * the machine's byte order, which byte_order proves. */

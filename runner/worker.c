@@ -19,6 +19,7 @@
 #include "runner/command.h"
 #include "runner/dataset.h"
 #include "runner/file.h"
+#include "runner/inspect.h"
 #include "runner/precision.h"
 #include "runner/record.h"
 #include "runner/safetensors.h"
@@ -68,8 +69,9 @@ static void environment_describe(struct run_environment *environment, int precis
     /* Core name and version; the build options that blas_config() goes on with are the library's, not the run's. */
     const char *config = blas_config();
     const char *version_end = strchr(config, ' ') ? strchr(strchr(config, ' ') + 1, ' ') : NULL;
-    snprintf(environment->blas, sizeof environment->blas, "%.31s %.*s", blas_core_name(),
-             version_end ? (int)(version_end - config) : 30, config);
+    int threads = blas_threads();
+    snprintf(environment->blas, sizeof environment->blas, "%.31s %.*s, %d thread%s", blas_core_name(),
+             version_end ? (int)(version_end - config) : 30, config, threads, threads == 1 ? "" : "s");
     if (precision != PRECISION_FP32 && bf16_in_hardware()) {
         size_t used = strlen(environment->blas);
         snprintf(environment->blas + used, sizeof environment->blas - used, " + oneDNN %s, bf16 in hardware",
@@ -157,6 +159,20 @@ static enum worker_end diverged_send(struct worker *worker, int64_t step, const 
     return WORKER_DIVERGED;
 }
 
+/* Of all of the validation text, before any step. */
+static void start_check(struct worker *worker, double loss)
+{
+    int64_t vocab_size = tokenizer_vocab_size(worker->dataset.tokenizer);
+    char text[256];
+    if (!inspect_loss_is_off(loss, vocab_size))
+        return;
+    snprintf(text, sizeof text,
+             "warning: the validation loss before any step is %.4f, and ln V, that of a uniform guess, is %.4f: more "
+             "than %g apart. See model.init_std",
+             loss, log((double)vocab_size), INSPECT_START_MARGIN);
+    note_send(worker, text);
+}
+
 static enum worker_end evaluate_split(struct worker *worker, const struct dataset_split *split, int64_t limit)
 {
     const struct checkpoint *curve = &worker->curve;
@@ -171,6 +187,8 @@ static enum worker_end evaluate_split(struct worker *worker, const struct datase
         snprintf(what, sizeof what, "%s loss", row.split);
         return diverged_send(worker, row.step, what, row.record.loss);
     }
+    if (row.step == 0 && split == worker->dataset.splits)
+        start_check(worker, row.record.loss);
     evaluation_keep(worker, &row);
     return WORKER_ON;
 }
