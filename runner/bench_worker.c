@@ -107,7 +107,6 @@ bool bench_worker_run(const struct bench_lab *lab, const struct dataset *dataset
         close(process.out);
         good = bench_child_wait(process.pid, 0, &end, err);
         signals_helper(0);
-        worker->cpu = end.cpu;
         if (good && !watch.finished)
             good = error_set(err, "a worker did not finish: see 'runner doctor'");
     }

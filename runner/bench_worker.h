@@ -10,7 +10,6 @@ struct bench_worker {
     double start;        /* seconds from its start to that of its first step */
     int64_t peak_memory; /* bytes */
     bool shared;         /* it maps the token file, and shares the pages */
-    double cpu;          /* seconds, all of its life */
 };
 
 /* Trains config on the dataset to its end. False and err when the worker does not finish. */

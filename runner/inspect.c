@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/decoder.h"
 #include "core/memory.h"
 #include "core/model.h"
 #include "core/random.h"
@@ -85,8 +86,7 @@ void inspection_release(struct inspection *inspection)
 
 double inspect_cache_bytes(const struct inspection *inspection, int64_t positions)
 {
-    struct model_shape shape = model_shape_of(&inspection->config.model, inspection->vocab_size);
-    return 2.0 * (double)shape.n_layers * (double)shape.kv_heads * (double)shape.head_dim * 4.0 * (double)positions;
+    return (double)decoder_cache_bytes(&inspection->config.model, positions);
 }
 
 bool inspect_loss_is_off(double loss, int64_t vocab_size)

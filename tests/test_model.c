@@ -372,9 +372,9 @@ Test(model, memory_counts_the_tables_of_positions)
     struct config none = config_of(base, "model.position=none"), rope = config_of(base, "model.position=rope"),
                   sinusoidal = config_of(base, "model.position=sinusoidal");
     struct model_shape s = model_shape_of(&none.model, V);
-    size_t T = (size_t)s.context_length, without = model_memory(&none.model, V, 64, PRECISION_FP32);
+    size_t positions = (size_t)s.context_length, without = model_memory(&none.model, V, 64, PRECISION_FP32);
     cr_assert_eq(model_memory(&rope.model, V, 64, PRECISION_FP32) - without,
-                 T * (size_t)(s.head_dim / 2) * 2 * sizeof(real));
+                 positions * (size_t)(s.head_dim / 2) * 2 * sizeof(real));
     cr_assert_eq(model_memory(&sinusoidal.model, V, 64, PRECISION_FP32) - without,
-                 T * (size_t)s.d_model * sizeof(real));
+                 positions * (size_t)s.d_model * sizeof(real));
 }
