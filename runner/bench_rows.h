@@ -81,9 +81,9 @@ void bench_measure_bpe_memory(struct bench *bench, int64_t unused, struct bench_
 void bench_measure_bpe_encoding(struct bench *bench, int64_t unused, struct bench_figure *figure);
 /* Against the best of theirs at that precision. */
 void bench_measure_peers(struct bench *bench, int64_t precision, struct bench_figure *figure);
-/* The same of any model: each way of the program's between steps of ours, as a machine's pace changes from minute to
- * minute. Absent when a way says why it was not timed: the best of some of theirs is not their best. */
-void bench_peers_best(const char *peers, const char *precision, struct bench_model *model, const char *mark,
-                      struct bench_figure *figure);
+/* The same of any model: each way of the program's in turns with steps of ours, as a machine's pace changes within
+ * seconds. folder: for its log. Absent when a way was not timed: the best of some of theirs is not their best. */
+void bench_peers_best(const char *peers, const char *precision, const char *folder, struct bench_model *model,
+                      const char *mark, struct bench_figure *figure);
 
 #endif

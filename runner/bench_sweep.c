@@ -11,6 +11,7 @@
 
 #include "core/memory.h"
 #include "runner/bench_rows.h"
+#include "runner/bench_worker.h"
 #include "runner/estimate.h"
 #include "runner/supervisor.h"
 #include "runner/sweep.h"
@@ -148,37 +149,36 @@ static bool cores_gain(double *gain, struct bench_figure *figure)
 void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_figure *figure)
 {
     (void)unused;
-    /* Long enough for what a run costs once, its first touch of memory above all, to matter little, as in a real one.
-     */
-    enum { ROUNDS = 5, STEPS = 28 };
-    struct bench_usage alone[ROUNDS + 1], both[ROUNDS];
-    double gains[ROUNDS], one = 0, two = 0, sgemm_gain;
+    enum { TURNS = 15 };
+    double alone[TURNS + 1], both[TURNS], gains[TURNS], one, two, sgemm_gain;
+    struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
+    struct dataset dataset;
+    struct error err;
     if (supervisor_cores() < 2) {
         bench_absent(figure, "this process may use one core only");
         return;
     }
-    if (!day2_ready(bench, STEPS, "day2.yaml", figure) || !cores_gain(&sgemm_gain, figure))
+    config.tokenizer.vocab_size = bench_cases[BENCH_DAY2].vocab_size;
+    config.evaluation.interval = config.training.steps;
+    config.evaluation.blocks = 1;
+    if (!cores_gain(&sgemm_gain, figure) || !bench_dataset(bench, &config, &dataset, figure))
         return;
-    /* In turns, each sweep of two workers beside those of one before and after it. */
-    for (size_t i = 0; i <= ROUNDS; i++)
-        if (!sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-4", "--workers", "1", NULL}, &alone[i],
-                       figure) ||
-            (i < ROUNDS &&
-             !sweep_run(bench, (const char *const[]){"day2.yaml", "--seeds", "1-4", "--workers", "2", NULL}, &both[i],
-                        figure)))
-            return;
-    for (size_t i = 0; i < ROUNDS; i++) {
-        double single = (alone[i].wall + alone[i + 1].wall) / 2;
-        gains[i] = single / both[i].wall;
-        one += single / ROUNDS;
-        two += both[i].wall / ROUNDS;
+    bool good = bench_workers_pace(&bench->lab, &dataset, &config, TURNS, alone, both, &err);
+    dataset_close(&dataset);
+    if (!good) {
+        bench_absent(figure, "%s", err.text);
+        return;
     }
-    double gain = bench_median(gains, ROUNDS);
+    for (size_t i = 0; i < TURNS; i++)
+        gains[i] = both[i] / ((alone[i] + alone[i + 1]) / 2);
+    double gain = bench_median(gains, TURNS);
+    one = bench_median(alone, TURNS + 1);
+    two = bench_median(both, TURNS);
     bench_value(
         figure, gain,
-        "four Day 2 runs of %d steps, start to end: %.1f s with one worker, %.1f s with two, pairs from %.2f to "
-        "%.2f; sgemm on two cores at once is %.2f times that of one",
-        STEPS, one, two, gains[0], gains[ROUNDS - 1], sgemm_gain);
+        "real workers at the Day 2 shape, held in turns: %.2f steps/s alone, %.2f by both; %d turns, the middle "
+        "half from %.2f to %.2f; sgemm on two cores at once is %.2f times that of one",
+        one, two, TURNS, gains[TURNS / 4], gains[TURNS - 1 - TURNS / 4], sgemm_gain);
 }
 
 /* ---- what supervising costs ---- */

@@ -1,9 +1,10 @@
-/* A worker started as the supervisor starts it, and watched. */
+/* Workers started as the supervisor starts them, and watched. */
 #include "runner/bench_worker.h"
 
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,14 +18,16 @@
 
 enum { LOOK_MILLISECONDS = 5 };
 static const char checkpoints[] = "bench-checkpoints", log_name[] = "worker.log";
+static const char *const command[] = {"/proc/self/exe", "work", NULL};
 
-static bool job_make(const struct bench_lab *lab, const struct dataset *dataset, const struct config *config,
+/* key: the character that its key is made of. */
+static bool job_make(const struct bench_lab *lab, const struct dataset *dataset, const struct config *config, char key,
                      struct job *job, struct error *err)
 {
     char *folder = bench_lab_path(lab, checkpoints);
     bool fits = strlen(folder) < sizeof job->checkpoint_folder && strlen(dataset->path) < sizeof job->dataset_path;
     memset(job, 0, sizeof *job);
-    memset(job->key, 'b', sizeof job->key - 1);
+    memset(job->key, key, sizeof job->key - 1);
     job->config = *config;
     job->seed = 1;
     if (fits) {
@@ -90,12 +93,11 @@ static void process_watch(const struct process *process, struct watch *watch, st
 bool bench_worker_run(const struct bench_lab *lab, const struct dataset *dataset, const struct config *config,
                       struct bench_worker *worker, struct error *err)
 {
-    static const char *const command[] = {"/proc/self/exe", "work", NULL};
     struct job job;
     struct process process;
     int64_t log_begin;
     *worker = (struct bench_worker){.start = NAN};
-    if (!job_make(lab, dataset, config, &job, err))
+    if (!job_make(lab, dataset, config, 'a', &job, err))
         return false;
     char *text = job_json(&job), *log = bench_lab_path(lab, log_name);
     struct watch watch = {.dataset_path = dataset->path, .began = seconds_now()};
@@ -113,5 +115,119 @@ bool bench_worker_run(const struct bench_lab *lab, const struct dataset *dataset
     bench_lab_remove(lab, checkpoints);
     memory_free(text);
     memory_free(log);
+    return good;
+}
+
+/* ---- two of them ---- */
+
+enum { PACE_STEPS = 4, PACE_PATIENCE = 600 };
+
+/* One of the two; steps [from, from + PACE_STEPS) are timed. */
+struct paced {
+    struct process process;
+    struct record_reader reader;
+    bool alive, held;
+    size_t steps, from;
+    double begin, end;
+};
+
+static bool paced_start(struct paced *paced, const struct bench_lab *lab, const struct dataset *dataset,
+                        const struct config *config, char key, struct error *err)
+{
+    struct job job;
+    int64_t log_begin;
+    if (!job_make(lab, dataset, config, key, &job, err))
+        return false;
+    job.checkpoint_every = config->training.steps;
+    char *text = job_json(&job), *log = bench_lab_path(lab, log_name);
+    paced->alive = process_start(&paced->process, command, text, log, &log_begin, err);
+    memory_free(text);
+    memory_free(log);
+    return paced->alive;
+}
+
+static void paced_end(struct paced *paced)
+{
+    struct bench_end end;
+    struct error err;
+    if (!paced->alive)
+        return;
+    kill(paced->process.pid, SIGKILL);
+    bench_child_wait(paced->process.pid, 0, &end, &err);
+    close(paced->process.out);
+    record_reader_release(&paced->reader);
+}
+
+/* When this process dies, a held one goes on, as the system has it for stopped groups that nobody is left to continue,
+ * and ends. */
+static void paced_hold(struct paced *paced, bool hold)
+{
+    if (hold != paced->held)
+        kill(paced->process.pid, hold ? SIGSTOP : SIGCONT);
+    paced->held = hold;
+}
+
+/* False when it has no more to say. */
+static bool paced_read(struct paced *paced)
+{
+    struct record record;
+    struct error err;
+    ssize_t got = record_reader_fill(&paced->reader, paced->process.out);
+    while (got > 0 && record_next(&paced->reader, &record, &err) == RECORD_READY) {
+        if (record.kind != RECORD_STEP)
+            continue;
+        paced->steps++;
+        if (paced->steps == paced->from)
+            paced->begin = seconds_now();
+        if (paced->steps == paced->from + PACE_STEPS)
+            paced->end = seconds_now();
+    }
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static bool paced_is_timed(const struct paced *paced)
+{
+    return paced->held || paced->steps >= paced->from + PACE_STEPS;
+}
+
+/* Steps a second of those that are not held; the step that each is in now is left out. */
+static bool pair_time(struct paced pair[2], double *rate, struct error *err)
+{
+    double began = seconds_now();
+    for (int i = 0; i < 2; i++)
+        pair[i].from = pair[i].steps + 1;
+    while (!paced_is_timed(&pair[0]) || !paced_is_timed(&pair[1])) {
+        struct pollfd wait[2] = {{.fd = pair[0].process.out, .events = POLLIN},
+                                 {.fd = pair[1].process.out, .events = POLLIN}};
+        poll(wait, 2, 1000);
+        for (int i = 0; i < 2; i++)
+            if (!paced_read(&pair[i]))
+                return error_set(err, "a worker ended while it was timed: see 'runner doctor'");
+        if (seconds_now() - began > PACE_PATIENCE)
+            return error_set(err, "a worker made no %d steps in %d s", PACE_STEPS, PACE_PATIENCE);
+    }
+    *rate = 0;
+    for (int i = 0; i < 2; i++)
+        if (!pair[i].held)
+            *rate += PACE_STEPS / (pair[i].end - pair[i].begin);
+    return true;
+}
+
+bool bench_workers_pace(const struct bench_lab *lab, const struct dataset *dataset, const struct config *config,
+                        size_t turns, double *alone, double *both, struct error *err)
+{
+    struct paced pair[2] = {{.alive = false}};
+    double unused; /* first steps touch their memory for the first time */
+    bool good = paced_start(&pair[0], lab, dataset, config, 'a', err) &&
+                paced_start(&pair[1], lab, dataset, config, 'b', err) && pair_time(pair, &unused, err);
+    for (size_t i = 0; good && i <= turns; i++) {
+        paced_hold(&pair[i % 2], true);
+        good = pair_time(pair, &alone[i], err);
+        paced_hold(&pair[i % 2], false);
+        good = good && (i == turns || pair_time(pair, &both[i], err));
+    }
+    paced_end(&pair[0]);
+    paced_end(&pair[1]);
+    bench_lab_remove(lab, checkpoints);
     return good;
 }

@@ -98,7 +98,7 @@ bool process_start(struct process *process, const char *const *command, const ch
                    int64_t *log_begin, struct error *err)
 {
     struct plumbing plumbing;
-    if (strlen(input) > INPUT_MOST)
+    if (input && strlen(input) > INPUT_MOST)
         return error_set(err, "cannot start '%s': its input has more than %d bytes", command[0], INPUT_MOST);
     bool ok = plumbing_open(&plumbing, log_path, err);
     if (ok) {
@@ -108,9 +108,13 @@ bool process_start(struct process *process, const char *const *command, const ch
             ok = error_set(err, "cannot start '%s': %s", command[0], strerror(failed));
     }
     if (ok) {
-        input_write(plumbing.in[1], input);
         process->out = plumbing.out[0];
+        process->in = input ? -1 : plumbing.in[1];
         plumbing.out[0] = -1;
+        if (input)
+            input_write(plumbing.in[1], input);
+        else
+            plumbing.in[1] = -1;
     }
     plumbing_close(&plumbing);
     return ok;

@@ -173,7 +173,7 @@ Test(bench, a_profile_is_shown_by_operation_and_adds_up)
 
 /* ---- others' training ---- */
 
-/* Steps of a model that is next to nothing, against a program that answers this to `--way 1` and to `--way 2`. */
+/* Steps of a model that is next to nothing, against a program that does this for `--way 1` and for `--way 2`. */
 static struct bench_figure peers_figure(const char *first, const char *second)
 {
     struct config config;
@@ -185,56 +185,56 @@ static struct bench_figure peers_figure(const char *first, const char *second)
     config.model.n_heads = config.model.n_layers = config.training.batch_size = 1;
     folder_open();
     snprintf(text, sizeof text,
-             "#!/bin/sh\n[ \"$*\" != '--json --short --precision fp32 --way 1' ] || { %s; exit; }\n"
-             "[ \"$*\" = '--json --short --precision fp32 --way 2' ] || exit 9\n%s\n",
+             "#!/bin/sh\nsteps() { while read -r line; do echo \"$1\"; done; }\n"
+             "[ \"$*\" != '--turns --short --precision fp32 --way 1' ] || { %s; exit; }\n"
+             "[ \"$*\" = '--turns --short --precision fp32 --way 2' ] || exit 9\n%s\n",
              first, second);
     bytes_put("peers", text, strlen(text));
     snprintf(path, sizeof path, "%s/peers", folder);
     cr_assert_eq(chmod(path, 0700), 0);
     bench_model_init(&model, &config, 300);
-    bench_peers_best(path, "fp32", &model, "", &figure);
+    bench_peers_best(path, "fp32", folder, &model, "", &figure);
     bench_model_release(&model);
     folder_close();
     return figure;
 }
 
 #define WAY(name, threads, seconds)                                                                                    \
-    "echo 'a warning'; echo '{\"version\": \"Other 1.0\", \"ways\": 2, \"cases\": [{\"name\": \"" name                 \
-    "\", \"threads\": " threads ", \"seconds_per_step\": " seconds "}]}'"
-#define NOT_TIMED "echo '{\"ways\": 2, \"cases\": [], \"reason\": \"not the same model\"}'"
+    "echo 'a warning'; echo '{\"version\": \"Other 1.0\", \"ways\": 2, \"name\": \"" name "\", \"threads\": " threads  \
+    "}'; steps " seconds
+#define NOT_TIMED "echo '{\"ways\": 2, \"reason\": \"not the same model\"}'"
+
+static void expect_absent(const char *first, const char *second, const char *note)
+{
+    struct bench_figure figure = peers_figure(first, second);
+    cr_expect(isnan(figure.value), "%g", figure.value);
+    cr_expect_not_null(strstr(figure.note, note), "'%s' and not '%s'", figure.note, note);
+}
 
 Test(bench, the_best_of_others_is_that_of_least_time_for_each_core)
 {
     struct bench_figure figure = peers_figure(WAY("eager", "1", "1000"), WAY("compiled", "2", "600"));
     cr_expect_gt(figure.value, 1000, "1,000 s are more than 1,000 steps of ours: %g", figure.value);
-    cr_expect_not_null(strstr(figure.note, "theirs 1000000 ms for each core: Other 1.0, eager, 1 thread"), "%s",
-                       figure.note);
-    figure = peers_figure(WAY("eager", "1", "1000"), WAY("compiled", "2", "300"));
-    cr_expect_not_null(strstr(figure.note, "theirs 600000 ms for each core: Other 1.0, compiled, 2 threads"), "%s",
-                       figure.note);
+    cr_expect_not_null(strstr(figure.note, "theirs 1000000 ms for each core"), "%s", figure.note);
+    cr_expect_not_null(strstr(figure.note, "Other 1.0, eager, 1 thread"), "%s", figure.note);
+    figure = peers_figure(WAY("eager", "1", "100000"), WAY("compiled", "2", "300"));
+    cr_expect_not_null(strstr(figure.note, "theirs 600000 ms for each core"), "%s", figure.note);
+    cr_expect_not_null(strstr(figure.note, "Other 1.0, compiled, 2 threads"), "%s", figure.note);
 }
 
 Test(bench, others_of_which_a_way_was_not_timed_have_no_figure)
 {
-    struct bench_figure figure = peers_figure(WAY("eager", "1", "1000"), NOT_TIMED);
-    cr_expect(isnan(figure.value), "%g", figure.value);
-    cr_expect_str_eq(figure.note, "not the same model");
-    figure = peers_figure(NOT_TIMED, "exit 9");
-    cr_expect(isnan(figure.value), "%g", figure.value);
-    cr_expect_str_eq(figure.note, "not the same model");
+    expect_absent(WAY("eager", "1", "1000"), NOT_TIMED, "not the same model");
+    expect_absent(NOT_TIMED, "exit 9", "not the same model");
 }
 
 Test(bench, others_that_fail_or_say_nothing_have_no_figure_but_their_last_words)
 {
-    struct bench_figure figure = peers_figure("echo one; echo no module named torch; exit 1", "exit 9");
-    cr_expect(isnan(figure.value), "%g", figure.value);
-    cr_expect_not_null(strstr(figure.note, "no module named torch"), "%s", figure.note);
-    figure = peers_figure("exit 0", "exit 9");
-    cr_expect(isnan(figure.value), "%g", figure.value);
-    cr_expect_str_eq(figure.note, "it said nothing");
-    figure = peers_figure(WAY("eager", "1", "null"), WAY("compiled", "2", "null"));
-    cr_expect(isnan(figure.value), "%g", figure.value);
-    cr_expect_str_eq(figure.note, "none of theirs ended");
+    expect_absent("echo one >&2; echo no module named torch >&2; exit 1", "exit 9", "no module named torch");
+    expect_absent("exit 0", "exit 9", "it said nothing");
+    expect_absent("echo first >&2; " WAY("eager", "1", "1000"), "exit 0", "it said nothing");
+    expect_absent(WAY("eager", "1", "nan"), WAY("compiled", "2", "1"), "it said nothing");
+    expect_absent("echo '{\"ways\": 2, \"threads\": 1}'; read -r line; echo 1; echo gone >&2", "exit 9", "gone");
 }
 
 /* ---- memory ---- */

@@ -15,7 +15,7 @@ T, C, HEADS, LAYERS, V, BATCH = 256, 256, 8, 4, 2048, 8
 PARAMETERS = 3740160
 STEPS = 5
 PRECISIONS = ("fp32", "bf16")
-PATIENCE = 150  # seconds for one way of doing it; `runner bench` waits for one at a time, and as long again
+PATIENCE = 150  # seconds for one way of doing it, mostly for compiling
 
 
 def build(torch):
@@ -55,7 +55,9 @@ def build(torch):
     return Model()
 
 
-def one(compiled, precision, threads, fused):
+# The first line says what is timed, or why it is not; then each line of standard input is answered by the seconds of one
+# step, so that others' steps can be timed between.
+def one(name, compiled, precision, fused, threads, ways_there):
     import torch
 
     torch.set_num_threads(threads)
@@ -83,27 +85,39 @@ def one(compiled, precision, threads, fused):
         optimizer.step()
         return loss.item()
 
-    first = step()
-    step()
-    times = []
-    for _ in range(STEPS):
+    result = {"version": "PyTorch " + torch.__version__.split("+")[0], "ways": ways_there, "name": name,
+              "precision": precision, "threads": threads, "parameters": count, "first_loss": step()}
+    if count != PARAMETERS or abs(result["first_loss"] - math.log(V)) > 0.3:
+        result["reason"] = f"not the same model: {count} parameters, first loss {result['first_loss']:.4f}"
+    print(json.dumps(result), flush=True)
+    for _ in sys.stdin:
         begin = time.perf_counter()
         step()
-        times.append(time.perf_counter() - begin)
-    print(json.dumps({"parameters": count, "first_loss": first, "seconds_per_step": statistics.median(times)}))
+        print(time.perf_counter() - begin, flush=True)
 
 
-def ask(words, threads):
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+def words_of(way, ways_there):
+    return [sys.executable, os.path.abspath(__file__), "--one", json.dumps([*way, ways_there])]
+
+
+# The number of threads is read when libraries are loaded.
+def environment_of(threads):
+    return dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+
+
+def ask(way):
+    name, _, precision, _, threads = way
+    case = {"name": name, "precision": precision, "threads": threads}
     try:
-        done = subprocess.run([sys.executable, __file__, "--one", *words, str(threads)], env=environment, text=True,
+        done = subprocess.run(words_of(way, 0), env=environment_of(threads), text=True, input="\n" * (1 + STEPS),
                               capture_output=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        return None, f"took more than {PATIENCE} s"
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines:
-        return None, (done.stderr.strip().splitlines() or ["no output"])[-1]
-    return json.loads(lines[-1]), None
+        return case | {"reason": f"took more than {PATIENCE} s"}
+    # What libraries print stands in front.
+    lines = done.stdout.strip().splitlines()[-2 - STEPS:]
+    if done.returncode != 0 or len(lines) < 2 + STEPS:
+        return case | {"reason": (done.stderr.strip().splitlines() or ["no output"])[-1]}
+    return json.loads(lines[0]) | {"seconds_per_step": statistics.median(map(float, lines[2:]))}
 
 
 # (name, compiled, precision, fused, threads) of every way that is worth its time.
@@ -120,22 +134,13 @@ def ways(short, precisions):
 
 
 def measure(chosen):
-    import torch
-
     cases = []
-    for name, compiled, precision, fused, threads in chosen:
-        result, reason = ask([str(compiled), precision, str(fused)], threads)
-        case = {"name": name, "precision": precision, "threads": threads}
-        if reason:
-            case["reason"] = reason
-        elif result["parameters"] != PARAMETERS or abs(result["first_loss"] - math.log(V)) > 0.3:
-            return {"reason": f"not the same model: {result}", "cases": []}
-        else:
-            case.update(result)
+    for way in chosen:
+        case = ask(way)
         cases.append(case)
-        print(f"peers: {name}, {precision}, {threads} threads: "
-              f"{reason or '%.0f ms a step' % (1e3 * case['seconds_per_step'])}", file=sys.stderr, flush=True)
-    return {"version": "PyTorch " + torch.__version__.split("+")[0], "cases": cases}
+        print(f"peers: {case['name']}, {case['precision']}, {case['threads']} threads: "
+              f"{case.get('reason') or '%.0f ms a step' % (1e3 * case['seconds_per_step'])}", file=sys.stderr, flush=True)
+    return {"cases": cases}
 
 
 def option(name, values):
@@ -150,7 +155,7 @@ def option(name, values):
 
 def main():
     if len(sys.argv) > 1 and sys.argv[1] == "--one":
-        return one(int(sys.argv[2]), sys.argv[3], int(sys.argv[5]), int(sys.argv[4]))
+        return one(*json.loads(sys.argv[2]))
     precision = option("--precision", PRECISIONS)
     chosen = ways("--short" in sys.argv, [precision] if precision else PRECISIONS)
     number = option("--way", [str(i + 1) for i in range(len(chosen))])
@@ -159,15 +164,18 @@ def main():
     except ImportError:
         result = {"reason": "torch is not importable (PYTHON=... make bench names an interpreter that has it)", "cases": []}
     else:
+        if number and "--turns" in sys.argv:
+            way = chosen[int(number) - 1]
+            words = words_of(way, len(chosen))
+            os.execve(words[0], words, environment_of(way[-1]))
         result = measure([chosen[int(number) - 1]] if number else chosen)
-    result["ways"] = len(chosen)
-    if "--json" in sys.argv:
+    if "--json" in sys.argv or "--turns" in sys.argv:
         print(json.dumps(result))
         return None
     if "reason" in result:
         print(result["reason"])
         return None
-    print(f"{result['version']}, Day 2 model, batch {BATCH}")
+    print(f"{result['cases'][0].get('version', 'PyTorch')}, Day 2 model, batch {BATCH}")
     print(f"{'how':24} {'precision':10} {'threads':>7} {'ms a step':>10} {'tokens/s a core':>16}")
     for case in result["cases"]:
         seconds = case.get("seconds_per_step")
