@@ -213,6 +213,68 @@ Test(merge, seeds_and_variants_of_one_experiment_add_up)
     fixture_remove(&f);
 }
 
+/* The set of "a" in one database; in the other it, and the set of "b" that came after. */
+static void changed_since(struct fixture *f, bool target_changed)
+{
+    struct error err;
+    struct sweep *before = sweep_small("quick", "a"), *after = sweep_small("quick", "b");
+    struct database *other = other_open(f), *changed = target_changed ? f->db : other;
+    freeze(f->db, before);
+    freeze(other, before);
+    run_through(f->db, before->runs[0].key, 2, RUN_FINISHED);
+    run_through(other, before->runs[0].key, 2, RUN_FINISHED);
+    freeze(changed, after);
+    run_through(changed, after->runs[0].key, 1, RUN_FINISHED);
+    other_close(other);
+    database_flush(f->db, 1, &err);
+    sweep_release(before);
+    sweep_release(after);
+}
+
+static void assert_both_sets(struct fixture *f)
+{
+    struct error err;
+    cr_assert(merged(f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f->db),
+         "select experiment, variant, seed, state from runs where state <> 'queued' order by experiment",
+         "quick|baseline|1|finished\nquick@1|baseline|1|finished\n");
+    ROWS(database_handle(f->db),
+         "select experiment, mean from losses where split = 'validation' and metric = 'bits_per_byte' and n = 1 "
+         "order by experiment",
+         "quick|1.0000\nquick@1|2.0000\n");
+}
+
+Test(merge, a_set_that_is_kept_as_an_earlier_one_is_merged_both_ways_and_again)
+{
+    for (int way = 0; way < 2; way++) {
+        struct fixture f;
+        fixture_open(&f);
+        changed_since(&f, way == 0);
+        assert_both_sets(&f);
+        assert_both_sets(&f);
+        fixture_remove(&f);
+    }
+}
+
+Test(merge, a_set_that_no_database_keeps_as_an_earlier_one_is_refused)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    changed_since(&f, true);
+    /* One run more than was there when the earlier set was kept. */
+    struct sweep *before = sweep_small("quick", "a");
+    struct database *other = other_open(&f);
+    run_through(other, before->runs[1].key, 2, RUN_FINISHED);
+    other_close(other);
+    cr_assert_not(merged(&f, MERGE_DATABASES, &err));
+    cr_assert(strstr(err.text, "experiment 'quick' means different runs by variant 'baseline', seed 1"), "%s",
+              err.text);
+    ROWS(database_handle(f.db), "select count(*) from runs where state <> 'queued'", "2\n");
+    sweep_release(before);
+    fixture_remove(&f);
+}
+
 Test(merge, a_change_of_processor_within_a_run_is_recorded)
 {
     struct fixture f;
