@@ -247,12 +247,17 @@ struct database *database_open(const char *path, const struct database_options *
             lockfile_take(database->lock_path, options->command ? options->command : "runner", options->wait_seconds,
                           options->holder_is_over, options->note, options->context, err);
     ok = ok && database->lock >= 0;
+    bool made = ok && access(path, F_OK) != 0; /* as it is under the lock */
     bool unclean = journal_is_left(path);
     if (ok)
         database->db = connection_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, PENDING_PATIENCE, err);
     ok = ok && database->db && connection_prepare(database, folder, options->no_wal, unclean, err);
     memory_free(folder);
     if (!ok) {
+        sqlite3_close(database->db);
+        database->db = NULL;
+        if (made)
+            unlink(path);
         database_release(database);
         return NULL;
     }

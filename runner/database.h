@@ -45,8 +45,9 @@ bool database_is_ours(const char *path);
 /* Read and write: makes the file and its folder when absent, migrates an older one, takes the lock file (path +
  * ".lock", held by the kernel; the message names the holder's pid, host and command; a handled signal ends the wait),
  * switches to WAL. An older file is copied aside first (backup.h), and one whose last writer did not end as it should
- * is checked. Refuses newer, foreign and damaged files, and leaves them as they are. All its errors are environment
- * errors (exit 3). options may be NULL. Owner: caller, database_close(). */
+ * is checked. Refuses newer, foreign and damaged files, and leaves them as they are; one that it could not finish
+ * making is removed. All its errors are environment errors (exit 3). options may be NULL. Owner: caller,
+ * database_close(). */
 struct database *database_open(const char *path, const struct database_options *options, struct error *err);
 
 /* Flushes (up to 60 s), then back to a single plain file: WAL checkpointed, journal mode delete. Takes NULL. False when

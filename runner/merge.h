@@ -28,6 +28,8 @@ struct merge;
 struct merge *merge_begin(sqlite3 *target, const char *target_name, enum merge_kind kind);
 /* source: of database_open_source(). False and err names the files; the caller rolls back. */
 bool merge_add(struct merge *merge, const char *source_name, sqlite3 *source, struct error *err);
+/* Why merge_add() failed: what the two hold cannot be united. Else a database could not be read or written. */
+bool merge_was_refused(const struct merge *merge);
 /* Losses and comparisons anew, of the experiments concerned. */
 bool merge_finish(struct merge *merge, struct error *err);
 void merge_free(struct merge *merge); /* takes NULL */

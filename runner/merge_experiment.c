@@ -212,7 +212,7 @@ static bool set_delete(const struct pair *pair, struct error *err)
 
 /* Whoever kept the other's set beside its own was changed later: its settings hold. *take: the source is merged. The
  * source's earlier sets are merged after its current one ("t" sorts before "t@1"), so that none is lost. */
-static bool conflict_solve(struct pair *pair, const char *name, bool *take, struct error *err)
+static bool conflict_solve(struct pair *pair, const char *name, bool *take, bool *refused, struct error *err)
 {
     struct error refusal;
     bool conflict, kept = false, earlier = false;
@@ -232,19 +232,20 @@ static bool conflict_solve(struct pair *pair, const char *name, bool *take, stru
         pair->newer = true;
         return set_delete(pair, err);
     }
+    *refused = true;
     return error_set(err, "%s", refusal.text);
 }
 
 /* ---- the whole ---- */
 
-static bool experiment_merge(struct pair *pair, const char *name, struct error *err)
+static bool experiment_merge(struct pair *pair, const char *name, bool *refused, struct error *err)
 {
     static const char find[] = "select id from experiment where name = ?";
     if (!sql_integer(pair->target, &pair->target_id, 0, find, "t", err, name))
         return false;
     bool absent = !pair->target_id, take = true;
     pair->newer = absent;
-    if (!absent && (!newer_find(pair, err) || !conflict_solve(pair, name, &take, err)))
+    if (!absent && (!newer_find(pair, err) || !conflict_solve(pair, name, &take, refused, err)))
         return false;
     return !take || ((!pair->newer || row_merge(pair, err)) &&
                      sql_integer(pair->target, &pair->target_id, 0, find, "t", err, name) &&
@@ -252,14 +253,14 @@ static bool experiment_merge(struct pair *pair, const char *name, struct error *
 }
 
 bool experiments_merge(sqlite3 *target, const char *target_name, sqlite3 *source, const char *source_name,
-                       struct error *err)
+                       bool *refused, struct error *err)
 {
     struct pair pair = {.target = target, .source = source, .target_name = target_name, .source_name = source_name};
     sqlite3_stmt *s = sql_prepare(source, "select id, name from experiment order by name", NULL, err);
     bool row, ok = s != NULL;
     while (ok && (ok = sql_step(s, &row, err)) && row) {
         pair.source_id = sqlite3_column_int64(s, 0);
-        ok = experiment_merge(&pair, sql_text(s, 1), err);
+        ok = experiment_merge(&pair, sql_text(s, 1), refused, err);
     }
     sqlite3_finalize(s);
     return ok;
