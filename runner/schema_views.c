@@ -232,7 +232,7 @@ char *schema_view_sql(const struct schema_view *view)
         fputs("select r.key", out);
         for (size_t i = 0; i < knob_count; i++)
             config_column_put(&knobs[i], out);
-        fputs("\nfrom run r", out);
+        fputs("\nfrom run r where exists (select 1 from member where run = r.id)", out);
     } else {
         fputs(bodies[view - fixed_views], out);
     }
