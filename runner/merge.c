@@ -165,62 +165,11 @@ static bool ended_agree(struct merge *merge, sqlite3 *source, const char *key, c
                      other->state, other->host);
 }
 
-static const char *const run_columns[] = {"key",
-                                          "seed",
-                                          "state",
-                                          "reason",
-                                          "log_tail",
-                                          "steps",
-                                          "tokens_per_step",
-                                          "parameters",
-                                          "corpus_hash",
-                                          "flops_per_token",
-                                          "config",
-                                          "first_step",
-                                          "process_started",
-                                          "created_at",
-                                          "started_at",
-                                          "ended_at",
-                                          "host",
-                                          "cpu",
-                                          "kernels",
-                                          "blas",
-                                          "precision",
-                                          "git_commit",
-                                          "version",
-                                          "earlier_cpus",
-                                          "floor"};
-enum { RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
-
-/* The run's row as the source has it, curve aside. */
-static bool row_take(struct merge *merge, sqlite3 *source, int64_t source_run, struct error *err)
-{
-    char select[1024], marks[2 * RUN_COLUMNS + 1] = "", names[768] = "", updates[1200] = "";
-    char insert[sizeof marks + sizeof names + sizeof updates + 128];
-    size_t n = 0, u = 0;
-    for (size_t i = 0; i < RUN_COLUMNS; i++) {
-        const char *comma = i ? ", " : "", *name = run_columns[i];
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", comma, name);
-        u += (size_t)snprintf(updates + u, sizeof updates - u, "%s%s = excluded.%s", comma, name, name);
-        snprintf(marks + 2 * i, 3, "?,");
-    }
-    snprintf(select, sizeof select,
-             "select %s, (select hash from tokenizer where id = tokenizer) from run where id = ?", names);
-    snprintf(insert, sizeof insert,
-             "insert into run (%s, tokenizer) values (%s (select id from tokenizer where hash = ?)) "
-             "on conflict (key) do update set %s",
-             names, marks, updates);
-    sqlite3_stmt *into = sql_prepare(merge->target, insert, NULL, err);
-    bool ok = into && rows_copy(sql_prepare(source, select, "i", err, source_run), into, -1, err);
-    sqlite3_finalize(into);
-    return ok;
-}
-
 static bool run_take(struct merge *merge, sqlite3 *source, const char *key, const struct standing *other,
                      enum choice choice, struct error *err)
 {
     int64_t id = 0, first = 0;
-    bool ok = row_take(merge, source, other->id, err) &&
+    bool ok = row_copy(source, merge->target, "run", "key", other->id, err) &&
               sql_integer(merge->target, &id, 0, "select id from run where key = ?", "t", err, key);
     if (ok && choice == CHOICE_APPEND)
         ok = sql_integer(merge->target, &first, 0, "select max(step) from step where run = ?", "i", err, id);

@@ -38,24 +38,6 @@ static bool newer_find(struct pair *pair, struct error *err)
     return ok;
 }
 
-static bool row_merge(const struct pair *pair, struct error *err)
-{
-    static const char insert[] =
-        "insert into experiment (name, archived, path, description, question, file, metric, split, margin, alpha, "
-        "fingerprint, frozen_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (name) do update set "
-        "path = excluded.path, description = excluded.description, question = excluded.question, "
-        "file = excluded.file, metric = excluded.metric, split = excluded.split, margin = excluded.margin, "
-        "alpha = excluded.alpha, fingerprint = excluded.fingerprint, frozen_at = excluded.frozen_at";
-    sqlite3_stmt *into = sql_prepare(pair->target, insert, NULL, err);
-    bool ok = into && rows_copy(sql_prepare(pair->source,
-                                            "select name, archived, path, description, question, file, metric, split, "
-                                            "margin, alpha, fingerprint, frozen_at from experiment where id = ?",
-                                            "i", err, pair->source_id),
-                                into, -1, err);
-    sqlite3_finalize(into);
-    return ok;
-}
-
 /* One baseline: that of the settings that hold. */
 static bool variants_merge(const struct pair *pair, struct error *err)
 {
@@ -247,9 +229,10 @@ static bool experiment_merge(struct pair *pair, const char *name, bool *refused,
     pair->newer = absent;
     if (!absent && (!newer_find(pair, err) || !conflict_solve(pair, name, &take, refused, err)))
         return false;
-    return !take || ((!pair->newer || row_merge(pair, err)) &&
-                     sql_integer(pair->target, &pair->target_id, 0, find, "t", err, name) &&
-                     variants_merge(pair, err) && members_merge(pair, err));
+    return !take ||
+           ((!pair->newer || row_copy(pair->source, pair->target, "experiment", "name", pair->source_id, err)) &&
+            sql_integer(pair->target, &pair->target_id, 0, find, "t", err, name) && variants_merge(pair, err) &&
+            members_merge(pair, err));
 }
 
 bool experiments_merge(sqlite3 *target, const char *target_name, sqlite3 *source, const char *source_name,

@@ -146,6 +146,32 @@ Test(merge, the_floor_of_a_text_is_kept_whoever_knows_it_and_whichever_run_stays
     assert_floor_of_all(4.7, 0);
 }
 
+Test(merge, a_column_that_a_later_version_adds_comes_along)
+{
+    static const char *const adds =
+        "alter table run add column colour text; alter table experiment add column colour text";
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_small("quick", "a");
+    struct database *other = other_open(&f);
+    freeze(f.db, sweep);
+    freeze(other, sweep);
+    run_through(other, sweep->runs[0].key, 2, RUN_FINISHED);
+    database_flush(other, 1, &err);
+    cr_assert(sql_script(database_handle(f.db), adds, &err) && sql_script(database_handle(other), adds, &err));
+    cr_assert(sql_script(database_handle(other),
+                         "update run set colour = key where state = 'finished'; "
+                         "update experiment set colour = 'red', frozen_at = '9' || frozen_at",
+                         &err));
+    other_close(other);
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select count(*) from run where colour = key and state = 'finished'", "1\n");
+    ROWS(database_handle(f.db), "select experiment.colour, tokenizer from experiment, run where state = 'finished'", "red|1\n");
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
 Test(merge, a_run_that_was_being_trained_counts_as_interrupted)
 {
     struct fixture f;
