@@ -85,7 +85,7 @@ static int report_run(const struct command *command, const struct arguments *arg
     if (!db)
         die(EXIT_ENVIRONMENT, "%s", err.text);
     struct report *report = NULL;
-    int code = EXIT_USAGE;
+    int code;
     if (sql_script(db, "begin", &err)) /* one moment for all its queries */
         report = report_read(db, arguments->positional[0], &err);
     if (report) {
@@ -93,6 +93,7 @@ static int report_run(const struct command *command, const struct arguments *arg
         code = report_make(report, db, folder, !option_flag(arguments, "no-figures"), arguments->json);
         memory_free(folder);
     } else {
+        code = sql_has_failed(db) ? EXIT_ENVIRONMENT : EXIT_USAGE;
         message("runner: %s", err.text);
     }
     report_free(report);

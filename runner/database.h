@@ -134,8 +134,9 @@ bool database_flush(struct database *database, double wait_seconds, struct error
 /* Recomputes losses and comparisons of an experiment (name). */
 bool database_summarize(struct database *database, const char *experiment, struct error *err);
 
-/* RUN of the command line: a key's first 4 or more hexadecimal digits, or experiment/variant/seed. False with the
- * candidates when it names more than one, with the nearest when it names none. */
+/* RUN of the command line: a key's first hexadecimal digits, or experiment/variant/seed. False with the candidates when
+ * it names more than one, with the nearest when it names none, and when the database cannot be read: sql_has_failed()
+ * tells. */
 bool database_find_run(sqlite3 *db, const char *text, char key[65], struct error *err);
 
 /* The experiment's id. 0 and err, with the nearest name, when there is none. */
