@@ -90,7 +90,7 @@ enum run_state { RUN_NONE, RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_DIVERGED, 
 const char *run_state_name(enum run_state state); /* "queued"; RUN_NONE: "none" */
 enum run_state run_state_find(const char *name);  /* RUN_NONE when no state has that name */
 
-/* State of a run by key; RUN_NONE when the database does not have it. steps_done: rows of its curve. Both outputs may
+/* State of a run by key; RUN_NONE when the database does not have it. steps_done: updates made. Both outputs may
  * be NULL. Only what is committed counts: flush first when it matters. */
 enum run_state database_run_state(sqlite3 *db, const char *key, int64_t *steps_done, char *reason, size_t reason_size);
 

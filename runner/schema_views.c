@@ -11,6 +11,7 @@
 
 #include "core/knob.h"
 #include "runner/metric_sql.h"
+#include "runner/run_sql.h"
 #include "runner/text_stream.h"
 
 #define COLUMNS(rows) rows, sizeof(rows) / sizeof(rows)[0]
@@ -41,7 +42,7 @@ static const struct schema_column runs_columns[] = {
 };
 static const char runs_body[] =
     "select r.key, e.name, v.label, m.seed, r.state, nullif(r.reason, ''),\n"
-    "  coalesce(s.step + (s.loss_kind = 0 and s.grad_norm_kind = 0), 0), r.steps, coalesce(s.tokens, 0),\n"
+    "  " STEPS_DONE ", r.steps, " TOKENS_DONE ",\n"
     "  r.parameters, r.flops_per_token, s.loss, coalesce(s.seconds, 0.0), r.started_at, r.ended_at,\n"
     "  r.host, r.cpu || ' (' || r.kernels || ')' || iif(r.earlier_cpus = '', '', '; ' || rtrim(replace(r.earlier_cpus, "
     "char(10), '; '), '; ')),\n"
