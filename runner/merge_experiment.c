@@ -38,6 +38,37 @@ static bool newer_find(struct pair *pair, struct error *err)
     return ok;
 }
 
+/* The lines of both, in one order whichever is merged into which. Owner: caller; NULL and err. */
+static char *choices_join(const struct pair *pair, struct error *err)
+{
+    char *source = text_read(
+        sql_prepare(pair->source, "select choices from experiment where id = ?", "i", err, pair->source_id), err);
+    char *both =
+        source ? text_read(sql_prepare(
+                               pair->target,
+                               "with recursive lines (line, rest) as (select '', coalesce((select choices from "
+                               "experiment where id = ?1), '') || ?2 union all select substr(rest, 1, "
+                               "instr(rest, char(10))), substr(rest, 1 + instr(rest, char(10))) from lines "
+                               "where instr(rest, char(10))) select group_concat(line, '') from (select distinct line "
+                               "from lines order by line)",
+                               "it", err, pair->target_id, source),
+                           err)
+               : NULL;
+    memory_free(source);
+    return both;
+}
+
+/* The experiment's own row. */
+static bool settings_merge(const struct pair *pair, const char *name, struct error *err)
+{
+    char *choices = choices_join(pair, err);
+    bool ok = choices &&
+              (!pair->newer || row_copy(pair->source, pair->target, "experiment", "name", pair->source_id, err)) &&
+              sql_run(pair->target, "update experiment set choices = ? where name = ?", "tt", err, choices, name);
+    memory_free(choices);
+    return ok;
+}
+
 /* One baseline: that of the settings that hold. */
 static bool variants_merge(const struct pair *pair, struct error *err)
 {
@@ -189,7 +220,8 @@ static bool set_delete(const struct pair *pair, struct error *err)
                    "i", err, pair->target_id) &&
            sql_run(pair->target, query_text(QUERY_DELETE_LOSSES), "i", err, pair->target_id) &&
            sql_run(pair->target, query_text(QUERY_DELETE_COMPARISONS), "i", err, pair->target_id) &&
-           sql_run(pair->target, "delete from variant where experiment = ?", "i", err, pair->target_id);
+           sql_run(pair->target, "delete from variant where experiment = ?", "i", err, pair->target_id) &&
+           sql_run(pair->target, "update experiment set choices = '' where id = ?", "i", err, pair->target_id);
 }
 
 /* Whoever kept the other's set beside its own was changed later: its settings hold. *take: the source is merged. The
@@ -230,9 +262,8 @@ static bool experiment_merge(struct pair *pair, const char *name, bool *refused,
     if (!absent && (!newer_find(pair, err) || !conflict_solve(pair, name, &take, refused, err)))
         return false;
     return !take ||
-           ((!pair->newer || row_copy(pair->source, pair->target, "experiment", "name", pair->source_id, err)) &&
-            sql_integer(pair->target, &pair->target_id, 0, find, "t", err, name) && variants_merge(pair, err) &&
-            members_merge(pair, err));
+           (settings_merge(pair, name, err) && sql_integer(pair->target, &pair->target_id, 0, find, "t", err, name) &&
+            variants_merge(pair, err) && members_merge(pair, err));
 }
 
 bool experiments_merge(sqlite3 *target, const char *target_name, sqlite3 *source, const char *source_name,

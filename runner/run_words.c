@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/memory.h"
+#include "runner/json.h"
 #include "runner/shell_word.h"
 #include "runner/text_stream.h"
 
@@ -38,4 +39,23 @@ char *run_words(const struct command *command, const struct arguments *arguments
     for (const struct option *option = command->options; option && option->name; option++)
         option_print(option, arguments, out);
     return text_stream_take(&text);
+}
+
+char *run_words_choice(const struct arguments *arguments)
+{
+    static const char *const choosing[] = {"set", "seeds", "only"};
+    json_t *words = json_array();
+    for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++) {
+        const char *const *texts = NULL;
+        size_t count = option_list(arguments, choosing[i], &texts);
+        for (size_t k = 0; k < count; k++) {
+            char option[16];
+            snprintf(option, sizeof option, "--%s", choosing[i]);
+            json_push(words, json_from_text(option));
+            json_push(words, json_from_text(texts[k]));
+        }
+    }
+    char *text = json_format(words, JSON_LINE, false);
+    json_decref(words);
+    return text;
 }

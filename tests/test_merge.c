@@ -99,7 +99,7 @@ Test(merge, an_older_read_only_database_is_migrated_in_a_copy)
     /* What the first version did not have. */
     cr_assert(sql_script(database_handle(other),
                          "drop view runs; alter table run drop column floor; alter table run drop column earlier_cpus; "
-                         "pragma user_version = 1",
+                         "alter table experiment drop column choices; pragma user_version = 1",
                          &err),
               "%s", err.text);
     other_close(other);
@@ -167,7 +167,8 @@ Test(merge, a_column_that_a_later_version_adds_comes_along)
     other_close(other);
     cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
     ROWS(database_handle(f.db), "select count(*) from run where colour = key and state = 'finished'", "1\n");
-    ROWS(database_handle(f.db), "select experiment.colour, tokenizer from experiment, run where state = 'finished'", "red|1\n");
+    ROWS(database_handle(f.db), "select experiment.colour, tokenizer from experiment, run where state = 'finished'",
+         "red|1\n");
     sweep_release(sweep);
     fixture_remove(&f);
 }
@@ -226,6 +227,8 @@ Test(merge, seeds_and_variants_of_one_experiment_add_up)
     static const char *const both[] = {"baseline", "rmsnorm"}, *const one[] = {"baseline"};
     struct sweep *first = sweep_make("quick", both, 2, low, 1, "a"),
                  *second = sweep_make("quick", one, 1, high, 2, "a");
+    first->choice = memory_copy_text("[\"--seeds\",\"1\"]");
+    second->choice = memory_copy_text("[\"--only\",\"baseline\"]");
     struct database *other = other_open(&f);
     freeze(f.db, first);
     freeze(other, second);
@@ -234,6 +237,12 @@ Test(merge, seeds_and_variants_of_one_experiment_add_up)
     ROWS(database_handle(f.db), "select variant, count(*), min(seed), max(seed) from runs group by 1",
          "baseline|3|1|3\nrmsnorm|1|1|1\n");
     ROWS(database_handle(f.db), "select variant, baseline from variants order by 1", "baseline|1\nrmsnorm|0\n");
+    /* And so do the commands that made them. */
+    ROWS(database_handle(f.db), "select replace(choices, char(10), ';') from experiment",
+         "[\"--only\",\"baseline\"];[\"--seeds\",\"1\"];\n");
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select replace(choices, char(10), ';') from experiment",
+         "[\"--only\",\"baseline\"];[\"--seeds\",\"1\"];\n");
     sweep_release(first);
     sweep_release(second);
     fixture_remove(&f);
@@ -298,6 +307,22 @@ Test(merge, a_set_that_no_database_keeps_as_an_earlier_one_is_refused)
               err.text);
     ROWS(database_handle(f.db), "select count(*) from runs where state <> 'queued'", "2\n");
     sweep_release(before);
+    fixture_remove(&f);
+}
+
+Test(merge, a_command_without_its_end_is_left_out)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_small("quick", "a");
+    struct database *other = other_open(&f);
+    freeze(other, sweep);
+    cr_assert(sql_script(database_handle(other), "update experiment set choices = choices || '[\"--se'", &err));
+    other_close(other);
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select choices from experiment", "[]\n\n");
+    sweep_release(sweep);
     fixture_remove(&f);
 }
 
