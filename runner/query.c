@@ -34,7 +34,7 @@ static const char *const texts[QUERY_COUNT] = {
         "where v.experiment = ? order by v.baseline desc, v.position, v.id",
     /* variant */
     [QUERY_TABLE_RUNS] =
-        "select m.seed, r.state, r.reason, r.parameters, t.hash, r.host, r.cpu || ' ' || r.kernels || ' ' || r.blas, "
+        "select m.seed, r.state, " REASON ", r.parameters, t.hash, r.host, r.cpu || ' ' || r.kernels || ' ' || r.blas, "
         "r.precision, (select tokens from step where run = r.id order by step desc limit 1), "
         "r.earlier_cpus <> '' from member m join run r on r.id = m.run join tokenizer t on t.id = r.tokenizer "
         "where m.variant = ? order by m.seed",

@@ -8,4 +8,9 @@
 #define STEPS_DONE "coalesce(s.step + " STEP_MADE ", 0)"
 #define TOKENS_DONE "coalesce(s.tokens - iif(" STEP_MADE ", 0, r.tokens_per_step), 0)"
 
+/* Why it ended badly, and the last line of its log where that was kept: of what failed. */
+#define LOG_END "rtrim(r.log_tail, char(10) || ' ')"
+#define LOG_LINE "substr(" LOG_END ", 1 + length(rtrim(" LOG_END ", replace(" LOG_END ", char(10), ''))), 200)"
+#define REASON "r.reason || coalesce(': ' || nullif(" LOG_LINE ", ''), '')"
+
 #endif

@@ -22,7 +22,7 @@ static const struct schema_column runs_columns[] = {
     {"variant", "label of the variant"},
     {"seed", "the run's seed"},
     {"state", "queued, running, finished, diverged, failed or interrupted"},
-    {"reason", "why it diverged, failed or was interrupted; null otherwise"},
+    {"reason", "why it diverged, failed (with the last line of its log) or was interrupted; null otherwise"},
     {"step", "optimiser updates made so far"},
     {"steps", "optimiser updates planned"},
     {"tokens", "tokens trained on so far"},
@@ -41,7 +41,7 @@ static const struct schema_column runs_columns[] = {
     {"config", "every knob of the run as JSON"},
 };
 static const char runs_body[] =
-    "select r.key, e.name, v.label, m.seed, r.state, nullif(r.reason, ''),\n"
+    "select r.key, e.name, v.label, m.seed, r.state, nullif(" REASON ", ''),\n"
     "  " STEPS_DONE ", r.steps, " TOKENS_DONE ",\n"
     "  r.parameters, r.flops_per_token, s.loss, coalesce(s.seconds, 0.0), r.started_at, r.ended_at,\n"
     "  r.host, r.cpu || ' (' || r.kernels || ')' || iif(r.earlier_cpus = '', '', '; ' || rtrim(replace(r.earlier_cpus, "
