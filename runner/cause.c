@@ -33,6 +33,15 @@ const char *cause_name(enum cause cause)
     return rows[cause].name;
 }
 
+const char *cause_names(void)
+{
+    static char names[CAUSE_COUNT * 16];
+    size_t used = 0;
+    for (enum cause i = CAUSE_MEMORY; i < CAUSE_COUNT; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", rows[i].name);
+    return names;
+}
+
 enum cause cause_from_name(const char *word, size_t length)
 {
     for (enum cause i = CAUSE_MEMORY; i < CAUSE_COUNT; i++)

@@ -26,6 +26,9 @@ enum cause {
 
 const char *cause_name(enum cause cause); /* "memory", "killed", ... */
 
+/* "memory, killed, ...": every cause that has a word. Static. */
+const char *cause_names(void);
+
 /* CAUSE_OTHER when there is no such word. */
 enum cause cause_from_name(const char *word, size_t length);
 

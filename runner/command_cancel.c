@@ -8,6 +8,7 @@
 #include "runner/command.h"
 #include "runner/file.h"
 #include "runner/slurm.h"
+#include "runner/sql.h"
 
 enum { LOOKS = 12 };
 
@@ -80,7 +81,7 @@ static int cancel_run(const struct command *command, const struct arguments *arg
     if (!db)
         die(EXIT_ENVIRONMENT, "cancel: %s", err.text);
     if (!database_find_experiment(db, name, &err))
-        die(EXIT_USAGE, "cancel: %s", err.text);
+        die(sql_has_failed(db) ? EXIT_ENVIRONMENT : EXIT_USAGE, "cancel: %s", err.text);
     char *folder = path_folder(path), *logs = path_join(folder, "logs"),
          *checkpoints = path_join(folder, "checkpoints");
     bool ok = cluster_open(&cluster, folder, logs, path, name, &err);

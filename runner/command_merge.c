@@ -14,12 +14,17 @@
 
 enum { WAIT_SECONDS = 60 };
 
-static bool source_add(struct merge *merge, const char *path, struct error *err)
+/* EXIT_USAGE: the file, or what is in it, cannot be merged. */
+static enum exit_code source_add(struct merge *merge, const char *path, struct error *err)
 {
     sqlite3 *source = database_open_source(path, false, err);
-    bool ok = source && merge_add(merge, path, source, err);
+    enum exit_code code = EXIT_USAGE;
+    if (source)
+        code = merge_add(merge, path, source, err) ? EXIT_DONE
+               : merge_was_refused(merge)          ? EXIT_USAGE
+                                                   : EXIT_ENVIRONMENT;
     sqlite3_close(source);
-    return ok;
+    return code;
 }
 
 static bool file_same(const char *a, const char *b)
@@ -38,18 +43,19 @@ static bool names_check(const struct arguments *arguments, struct error *err)
     return true;
 }
 
-static bool all_add(sqlite3 *target, const struct arguments *arguments, struct error *err)
+static enum exit_code all_add(sqlite3 *target, const struct arguments *arguments, struct error *err)
 {
     struct merge *merge = merge_begin(target, arguments->positional[0], MERGE_DATABASES);
-    bool ok = sql_begin(target, WAIT_SECONDS, err);
-    if (ok) {
-        for (size_t i = 1; ok && i < arguments->positional_count; i++)
-            ok = source_add(merge, arguments->positional[i], err);
-        ok = ok && merge_finish(merge, err);
-        ok = sql_end(target, ok, NULL, err);
+    enum exit_code code = sql_begin(target, WAIT_SECONDS, err) ? EXIT_DONE : EXIT_ENVIRONMENT;
+    if (code == EXIT_DONE) {
+        for (size_t i = 1; code == EXIT_DONE && i < arguments->positional_count; i++)
+            code = source_add(merge, arguments->positional[i], err);
+        bool ok = code == EXIT_DONE && merge_finish(merge, err);
+        if (!sql_end(target, ok, NULL, err) && code == EXIT_DONE)
+            code = EXIT_ENVIRONMENT;
     }
     merge_free(merge);
-    return ok;
+    return code;
 }
 
 /* *missing: finished runs whose weights are beside none of the databases. */
@@ -104,13 +110,18 @@ static int merge_run(const struct command *command, const struct arguments *argu
     if (!database)
         die(EXIT_ENVIRONMENT, "merge: %s", err.text);
     sqlite3 *db = database_handle(database);
-    bool ok = all_add(db, arguments, &err) && sql_integer(db, &runs, 0, "select count(*) from run", NULL, &err) &&
-              sql_integer(db, &finished, 0, "select count(*) from run where state = 'finished'", NULL, &err);
+    enum exit_code code = all_add(db, arguments, &err);
+    if (code == EXIT_DONE &&
+        (!sql_integer(db, &runs, 0, "select count(*) from run", NULL, &err) ||
+         !sql_integer(db, &finished, 0, "select count(*) from run where state = 'finished'", NULL, &err)))
+        code = EXIT_ENVIRONMENT;
     bool closed = database_close(database, &closing);
-    if (!ok && absent)
+    if (code != EXIT_DONE && absent)
         unlink(into);
-    if (!ok || !closed)
-        die(ok ? EXIT_ENVIRONMENT : EXIT_USAGE, "merge: %s", ok ? closing.text : err.text);
+    if (code != EXIT_DONE)
+        die(code, "merge: %s", err.text);
+    if (!closed)
+        die(EXIT_ENVIRONMENT, "merge: %s", closing.text);
     message("%s has %lld runs, %lld finished", into, (long long)runs, (long long)finished);
     return weights_report(arguments);
 }

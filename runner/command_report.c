@@ -1,5 +1,6 @@
 /* runner report: one HTML page and one Markdown page of an experiment, from the database alone. */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/memory.h"
 #include "runner/command.h"
@@ -79,20 +80,23 @@ static int report_run(const struct command *command, const struct arguments *arg
 {
     (void)command;
     struct error err;
-    const char *path = option_text(arguments, "db", "results/results.db");
+    static const char standard[] = "results/results.db";
+    const char *path = option_text(arguments, "db", standard);
     const char *out = option_text(arguments, "out", NULL);
     sqlite3 *db = database_open_reader(path, &err);
     if (!db)
         die(EXIT_ENVIRONMENT, "%s", err.text);
     struct report *report = NULL;
-    int code = EXIT_USAGE;
+    int code;
     if (sql_script(db, "begin", &err)) /* one moment for all its queries */
         report = report_read(db, arguments->positional[0], &err);
     if (report) {
+        report->database = strcmp(path, standard) ? path : NULL;
         char *folder = out ? memory_copy_text(out) : folder_default(path, report->experiment);
         code = report_make(report, db, folder, !option_flag(arguments, "no-figures"), arguments->json);
         memory_free(folder);
     } else {
+        code = sql_has_failed(db) ? EXIT_ENVIRONMENT : EXIT_USAGE;
         message("runner: %s", err.text);
     }
     report_free(report);

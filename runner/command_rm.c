@@ -20,6 +20,9 @@ struct target {
     char key[65];
 };
 
+/* Of a key: fewer are only the name of an experiment, so that hiding `a` twice does not hide a run that begins so. */
+enum { DIGITS_LEAST = 4 };
+
 /* *missing: there is neither, as err says. */
 static bool target_find(sqlite3 *db, const char *name, struct target *target, bool *missing, struct error *err)
 {
@@ -27,9 +30,11 @@ static bool target_find(sqlite3 *db, const char *name, struct target *target, bo
         return false;
     if (target->experiment)
         return true;
-    bool run = strchr(name, '/') || !name[strspn(name, "0123456789abcdef")];
-    *missing = run ? !database_find_run(db, name, target->key, err) : !database_find_experiment(db, name, err);
-    return !*missing;
+    size_t digits = strspn(name, "0123456789abcdef");
+    bool run = strchr(name, '/') || (!name[digits] && digits >= DIGITS_LEAST);
+    bool found = run ? database_find_run(db, name, target->key, err) : database_find_experiment(db, name, err) != 0;
+    *missing = !found && !sql_has_failed(db);
+    return found;
 }
 
 static bool target_hide(sqlite3 *db, const char *name, const struct target *target, struct error *err)
@@ -92,8 +97,8 @@ const struct command command_rm = {
     .arguments = "EXPERIMENT|RUN...",
     .summary = "Hide experiments or runs: they are in no table, view or figure any more.",
     .help = "Nothing is removed from the disk before `runner gc`; until then, running a file that plans the same runs "
-            "brings them back as they were. RUN is the beginning of a key or experiment/variant/seed. All names are "
-            "hidden, or, when one is wrong, none.\n\n"
+            "brings them back as they were. RUN is the beginning of a key, four digits or more, or "
+            "experiment/variant/seed. All names are hidden, or, when one is wrong, none.\n\n"
             "Example:\n  runner rm day2-norms@1\n  runner rm quick/rmsnorm/1338",
     .options = options,
     .minimum_arguments = 1,

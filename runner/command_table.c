@@ -90,6 +90,8 @@ static int table_print(sqlite3 *db, const struct arguments *arguments, struct ch
         loss_table_choose(db, choice->experiment, option_text(arguments, "metric", NULL),
                           option_text(arguments, "split", NULL), &choice->metric, &choice->split, &err))
         code = knob ? effects_print(db, choice, knob, &err) : losses_print(db, choice, &err);
+    else if (sql_has_failed(db))
+        code = EXIT_ENVIRONMENT;
     if (code != EXIT_DONE)
         message("runner: %s", err.text);
     memory_free(choice->metric);

@@ -12,6 +12,7 @@
 #include "runner/file.h"
 #include "runner/hf_tokenizer.h"
 #include "runner/json.h"
+#include "runner/sql.h"
 #include "runner/token_text.h"
 
 static const size_t file_limit = (size_t)1 << 31;
@@ -149,10 +150,10 @@ static void view_open_run(const struct arguments *arguments, const char *run, st
     sqlite3 *db = database_open_reader(option_text(arguments, "db", "results/results.db"), &err);
     if (!db)
         die(EXIT_ENVIRONMENT, "%s", err.text);
-    bool opened = view_open(db, run, view, &err);
+    bool opened = view_open(db, run, view, &err), failed = sql_has_failed(db);
     sqlite3_close(db);
     if (!opened)
-        die(EXIT_USAGE, "--run '%s': %s", run, err.text);
+        die(failed ? EXIT_ENVIRONMENT : EXIT_USAGE, "--run '%s': %s", run, err.text);
 }
 
 static void view_open_folder(const struct arguments *arguments, const char *folder, struct view *view)

@@ -1,17 +1,16 @@
-/* results.db: opened for writing by one process at a time, for reading by any. */
+/* results.db: opened for writing, by one process at a time. Readers: database_reader.c. */
 #include "runner/database.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/memory.h"
 #include "runner/backup.h"
+#include "runner/connection.h"
 #include "runner/file.h"
 #include "runner/freeze.h"
 #include "runner/lockfile.h"
@@ -22,7 +21,6 @@
 #include "runner/summary.h"
 
 #define OTHERS_SECONDS 60.0 /* how long the calls that wait for other processes do so */
-#define READER_MILLISECONDS 10000
 
 struct database {
     sqlite3 *db;
@@ -56,37 +54,6 @@ static bool folder_is_network(const char *path)
         if (((unsigned long)fs.f_type & 0xffffffff) == magics[i])
             return true;
     return false;
-}
-
-static bool path_is_usable(const char *path, bool *exists, struct error *err)
-{
-    struct stat st;
-    if (!*path)
-        return error_set(err, "the database's path is empty: expected the path of a file");
-    *exists = stat(path, &st) == 0;
-    if (!*exists && errno != ENOENT)
-        return error_set(err, "cannot open the database '%s': %s", path, strerror(errno));
-    if (*exists && !S_ISREG(st.st_mode))
-        return error_set(err, "'%s' is a %s: expected a database file", path, file_kind_name(st.st_mode));
-    return true;
-}
-
-/* A connection with our settings; NULL and err. SQLite gives special meaning to names like ":memory:". */
-static sqlite3 *connection_open(const char *path, int flags, int busy_milliseconds, struct error *err)
-{
-    char *name = *path == ':' ? path_join(".", path) : memory_copy_text(path);
-    sqlite3 *db = NULL;
-    if (sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-        error_set(err, "cannot open the database '%s': %s", path, db ? sqlite3_errmsg(db) : "out of memory");
-        sqlite3_close(db);
-        db = NULL;
-    } else {
-        sqlite3_busy_timeout(db, busy_milliseconds);
-        sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-        sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    }
-    memory_free(name);
-    return db;
 }
 
 /* Tries to get there; true when the file has that journal mode now. */
@@ -127,22 +94,6 @@ static void journal_choose(struct database *database, const char *folder, bool n
     } else {
         sql_script(database->db, "pragma synchronous = normal", NULL);
     }
-}
-
-/* A -wal or -journal file with content: whoever wrote last did not end as they should, or a reader kept them from
- * tidying up. */
-static bool journal_is_left(const char *path)
-{
-    static const char *const suffixes[] = {"-wal", "-journal"};
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        struct stat st;
-        char *name = sqlite3_mprintf("%s%s", path, suffixes[i]);
-        bool left = name && stat(name, &st) == 0 && st.st_size > 0;
-        sqlite3_free(name);
-        if (left)
-            return true;
-    }
-    return false;
 }
 
 /* A run that is said to run now, when nobody else may write: its process was killed. */
@@ -232,7 +183,7 @@ struct database *database_open(const char *path, const struct database_options *
     if (!options)
         options = &standard;
     bool exists;
-    if (!path_is_usable(path, &exists, err))
+    if (!connection_path_check(path, &exists, err))
         return NULL;
     struct database *database = memory_alloc(1, sizeof *database);
     *database = (struct database){.path = memory_copy_text(path),
@@ -247,12 +198,17 @@ struct database *database_open(const char *path, const struct database_options *
             lockfile_take(database->lock_path, options->command ? options->command : "runner", options->wait_seconds,
                           options->holder_is_over, options->note, options->context, err);
     ok = ok && database->lock >= 0;
-    bool unclean = journal_is_left(path);
+    bool made = ok && access(path, F_OK) != 0; /* as it is under the lock */
+    bool unclean = connection_journal_is_left(path);
     if (ok)
         database->db = connection_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, PENDING_PATIENCE, err);
     ok = ok && database->db && connection_prepare(database, folder, options->no_wal, unclean, err);
     memory_free(folder);
     if (!ok) {
+        sqlite3_close(database->db);
+        database->db = NULL;
+        if (made)
+            unlink(path);
         database_release(database);
         return NULL;
     }
@@ -300,7 +256,7 @@ static bool may_be_ours(const char *path)
 bool database_path_check(const char *path, struct error *err)
 {
     bool exists = false;
-    if (!path_is_usable(path, &exists, err))
+    if (!connection_path_check(path, &exists, err))
         return false;
     if (!exists || may_be_ours(path))
         return true;
@@ -345,151 +301,6 @@ bool database_lock_holder(const char *path, char *holder, size_t size)
     bool held = lockfile_holder(lock_path, holder, size);
     memory_free(lock_path);
     return held;
-}
-
-/* ---- readers ---- */
-
-/* "file:<path>?immutable=1" with what a URI reserves as %xx. Owner: caller, memory_free(). */
-static char *immutable_uri(const char *path)
-{
-    size_t room = 3 * strlen(path) + 64;
-    char *uri = memory_alloc(room, 1);
-    size_t used = (size_t)snprintf(uri, room, *path == '/' ? "file://" : "file:"); /* no path begins with a host */
-    for (const char *c = path; *c; c++)
-        used += (size_t)snprintf(uri + used, room - used, strchr("?#%", *c) ? "%%%02x" : "%c", (unsigned char)*c);
-    memcpy(uri + used, "?immutable=1", sizeof "?immutable=1");
-    return uri;
-}
-
-static bool reader_check(sqlite3 *db, const char *path, struct error *err)
-{
-    size_t version;
-    if (!schema_check(db, schema_version, &version, err))
-        return false;
-    if (version == 0)
-        return error_set(err, "the database '%s' is empty: `runner run FILE` fills it", path);
-    return sql_script(db, "pragma query_only = on", err);
-}
-
-/* A whole database, this version's or older. */
-static bool source_check(sqlite3 *db, const char *path, struct error *err)
-{
-    size_t version;
-    bool row = false;
-    if (!schema_check(db, schema_version, &version, err))
-        return false;
-    if (version == 0)
-        return error_set(err, "the database '%s' is empty", path);
-    sqlite3_stmt *s = sql_prepare(db, "pragma integrity_check(1)", NULL, err);
-    bool ok = s && sql_step(s, &row, err);
-    if (ok && (!row || strcmp(sql_text(s, 0), "ok") != 0))
-        ok = error_set(err, "the database '%s' is damaged: %.300s", path, row ? sql_text(s, 0) : "no answer");
-    sqlite3_finalize(s);
-    return ok && sql_script(db, "pragma query_only = on", err);
-}
-
-typedef bool reader_checks(sqlite3 *db, const char *path, struct error *err);
-
-static sqlite3 *immutable_open(const char *path, reader_checks *check, struct error *err)
-{
-    char *uri = immutable_uri(path);
-    sqlite3 *db = connection_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, READER_MILLISECONDS, err);
-    memory_free(uri);
-    if (db && !check(db, path, err)) {
-        sqlite3_close(db);
-        db = NULL;
-    }
-    return db;
-}
-
-/* What a writer that was killed amid a transaction has left is taken back by the first who may write. */
-static bool journal_roll_back(const char *path)
-{
-    int64_t tables;
-    sqlite3 *db = connection_open(path, SQLITE_OPEN_READWRITE, READER_MILLISECONDS, NULL);
-    bool ok = db && sql_integer(db, &tables, 0, "select count(*) from sqlite_master", NULL, NULL);
-    sqlite3_close(db);
-    return ok;
-}
-
-/* A connection that passes the check; NULL, err and SQLite's extended code. */
-static sqlite3 *reader_try(const char *path, reader_checks *check, int *code, struct error *err)
-{
-    sqlite3 *db = connection_open(path, SQLITE_OPEN_READONLY, READER_MILLISECONDS, err);
-    *code = SQLITE_ERROR;
-    if (!db || check(db, path, err))
-        return db;
-    *code = sqlite3_extended_errcode(db);
-    sqlite3_close(db);
-    return NULL;
-}
-
-static sqlite3 *reader_open(const char *path, reader_checks *check, struct error *err)
-{
-    bool exists = false;
-    int code;
-    if (!path_is_usable(path, &exists, err) ||
-        (!exists && !error_set(err, "there is no database '%s': `runner run FILE` makes one", path)))
-        return NULL;
-    sqlite3 *db = reader_try(path, check, &code, err);
-    if (!db && code == SQLITE_READONLY_ROLLBACK && journal_roll_back(path))
-        db = reader_try(path, check, &code, err);
-    /* in WAL mode, on a medium where the shared memory file cannot be made */
-    if (db || ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_READONLY))
-        return db;
-    if (journal_is_left(path)) {
-        error_set(err,
-                  "the database '%s' was not closed and its folder cannot be written: copy it together with '%s-wal' "
-                  "or '%s-journal' to a folder that can",
-                  path, path, path);
-        return NULL;
-    }
-    return immutable_open(path, check, err);
-}
-
-/* A copy in a temporary file, brought up to date. Closes db. */
-static sqlite3 *source_migrate(sqlite3 *db, const char *path, struct error *err)
-{
-    sqlite3 *copy = NULL;
-    bool ok = sqlite3_open("", &copy) == SQLITE_OK;
-    sqlite3_backup *backup = ok ? sqlite3_backup_init(copy, "main", db, "main") : NULL;
-    ok = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
-    if (backup)
-        ok = sqlite3_backup_finish(backup) == SQLITE_OK && ok;
-    if (!ok)
-        error_set(err, "cannot copy the database '%s' to bring it up to date: %s", path,
-                  copy ? sqlite3_errmsg(copy) : "out of memory");
-    ok = ok && sql_begin(copy, 0, err) &&
-         (sql_end(copy, schema_update(copy, schema_migrations, schema_version, err), NULL, err) ||
-          error_wrap(err, "'%s'", path));
-    sqlite3_close(db);
-    if (ok)
-        return copy;
-    sqlite3_close(copy);
-    return NULL;
-}
-
-/* Takes db, which may be NULL. */
-static sqlite3 *up_to_date(sqlite3 *db, const char *path, struct error *err)
-{
-    size_t version = 0;
-    bool has_metrics = true;
-    if (db && (!schema_check(db, schema_version, &version, err) || !schema_has_metrics(db, &has_metrics, err))) {
-        sqlite3_close(db);
-        return NULL;
-    }
-    return db && (version < schema_version || !has_metrics) ? source_migrate(db, path, err) : db;
-}
-
-sqlite3 *database_open_reader(const char *path, struct error *err)
-{
-    return up_to_date(reader_open(path, reader_check, err), path, err);
-}
-
-sqlite3 *database_open_source(const char *path, bool still, struct error *err)
-{
-    return up_to_date(still ? immutable_open(path, source_check, err) : reader_open(path, source_check, err), path,
-                      err);
 }
 
 /* ---- states ---- */

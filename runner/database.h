@@ -45,8 +45,9 @@ bool database_is_ours(const char *path);
 /* Read and write: makes the file and its folder when absent, migrates an older one, takes the lock file (path +
  * ".lock", held by the kernel; the message names the holder's pid, host and command; a handled signal ends the wait),
  * switches to WAL. An older file is copied aside first (backup.h), and one whose last writer did not end as it should
- * is checked. Refuses newer, foreign and damaged files, and leaves them as they are. All its errors are environment
- * errors (exit 3). options may be NULL. Owner: caller, database_close(). */
+ * is checked. Refuses newer, foreign and damaged files, and leaves them as they are; one that it could not finish
+ * making is removed. All its errors are environment errors (exit 3). options may be NULL. Owner: caller,
+ * database_close(). */
 struct database *database_open(const char *path, const struct database_options *options, struct error *err);
 
 /* Flushes (up to 60 s), then back to a single plain file: WAL checkpointed, journal mode delete. Takes NULL. False when
@@ -89,7 +90,7 @@ enum run_state { RUN_NONE, RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_DIVERGED, 
 const char *run_state_name(enum run_state state); /* "queued"; RUN_NONE: "none" */
 enum run_state run_state_find(const char *name);  /* RUN_NONE when no state has that name */
 
-/* State of a run by key; RUN_NONE when the database does not have it. steps_done: rows of its curve. Both outputs may
+/* State of a run by key; RUN_NONE when the database does not have it. steps_done: updates made. Both outputs may
  * be NULL. Only what is committed counts: flush first when it matters. */
 enum run_state database_run_state(sqlite3 *db, const char *key, int64_t *steps_done, char *reason, size_t reason_size);
 
@@ -133,8 +134,9 @@ bool database_flush(struct database *database, double wait_seconds, struct error
 /* Recomputes losses and comparisons of an experiment (name). */
 bool database_summarize(struct database *database, const char *experiment, struct error *err);
 
-/* RUN of the command line: a key's first 4 or more hexadecimal digits, or experiment/variant/seed. False with the
- * candidates when it names more than one, with the nearest when it names none. */
+/* RUN of the command line: a key's first hexadecimal digits, or experiment/variant/seed. False with the candidates when
+ * it names more than one, with the nearest when it names none, and when the database cannot be read: sql_has_failed()
+ * tells. */
 bool database_find_run(sqlite3 *db, const char *text, char key[65], struct error *err);
 
 /* The experiment's id. 0 and err, with the nearest name, when there is none. */

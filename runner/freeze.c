@@ -205,8 +205,8 @@ static bool archive_write(const struct freeze *f, const char *name, struct error
     int64_t copy;
     return sql_run(f->db,
                    "insert into experiment (name, archived, path, description, question, file, metric, split, margin, "
-                   "alpha, fingerprint, frozen_at) select ?2, 1, path, description, question, file, metric, split, "
-                   "margin, alpha, '', frozen_at from experiment where id = ?1",
+                   "alpha, fingerprint, frozen_at, choices) select ?2, 1, path, description, question, file, metric, "
+                   "split, margin, alpha, '', frozen_at, choices from experiment where id = ?1",
                    "it", err, f->id, name) &&
            sql_integer(f->db, &copy, 0, "select id from experiment where name = ?", "t", err, name) &&
            sql_run(f->db,
@@ -334,6 +334,20 @@ static bool members_write(const struct freeze *f, struct error *err)
                    "i", err, f->id);
 }
 
+/* The last command alone where it chooses all members, else also those before it. What was frozen before there were
+ * choices counts as the file as it is. */
+static bool choices_write(const struct freeze *f, struct error *err)
+{
+    return sql_run(f->db,
+                   "update experiment set choices = case "
+                   "when not exists (select 1 from variant v join member m on m.variant = v.id where v.experiment = ?1 "
+                   "and not exists (select 1 from temp.planned p where p.label = v.label and p.seed = m.seed)) "
+                   "then ?2 || char(10) "
+                   "when instr(char(10) || choices, char(10) || ?2 || char(10)) then choices "
+                   "else iif(choices = '', '[]' || char(10), choices) || ?2 || char(10) end where id = ?1",
+                   "it", err, f->id, f->sweep->choice ? f->sweep->choice : "[]");
+}
+
 bool freeze_write(sqlite3 *db, const struct sweep *sweep, void (*note)(void *context, const char *text), void *context,
                   struct error *err)
 {
@@ -341,7 +355,8 @@ bool freeze_write(sqlite3 *db, const struct sweep *sweep, void (*note)(void *con
     fingerprint_make(sweep, f.fingerprint);
     return tokenizers_write(&f, err) && planned_write(&f, err) && experiment_find(&f, err) &&
            earlier_set_keep(&f, note, context, err) && experiment_write(&f, err) && stale_delete(&f, err) &&
-           variants_write(&f, err) && members_write(&f, err) && summary_refresh(db, f.id, err);
+           variants_write(&f, err) && members_write(&f, err) && choices_write(&f, err) &&
+           summary_refresh(db, f.id, err);
 }
 
 bool freeze_runs_write(sqlite3 *db, const struct sweep *sweep, struct error *err)

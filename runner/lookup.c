@@ -22,21 +22,29 @@ static void names_release(struct names *names)
     memory_free(names->texts);
 }
 
-static struct names names_read(sqlite3_stmt *statement)
+/* Finalizes the statement; NULL: false. Owner of the names: caller, names_release(), also after a failure. */
+static bool names_read(sqlite3_stmt *statement, struct names *names, struct error *err)
 {
-    struct names names = {0};
-    bool row;
-    while (statement && sql_step(statement, &row, NULL) && row) {
-        names.texts = memory_grow(names.texts, names.count * sizeof *names.texts, names.count + 1, sizeof *names.texts);
-        names.texts[names.count++] = memory_copy_text(sql_text(statement, 0));
+    bool row, ok = statement != NULL;
+    *names = (struct names){NULL, 0};
+    while (ok && (ok = sql_step(statement, &row, err)) && row) {
+        size_t n = names->count;
+        names->texts = memory_grow(names->texts, n * sizeof *names->texts, n + 1, sizeof *names->texts);
+        names->texts[names->count++] = memory_copy_text(sql_text(statement, 0));
     }
     sqlite3_finalize(statement);
-    return names;
+    return ok;
 }
 
-/* "what 'word' is not there: did you mean ...", or the list of what is. */
-static bool refuse_unknown(const char *what, const char *word, const char *where, struct names names, struct error *err)
+/* "what 'word' is not there: did you mean ...", or the list of what is: the rows of `there`. Finalizes it. */
+static bool refuse_unknown(const char *what, const char *word, const char *where, sqlite3_stmt *there,
+                           struct error *err)
 {
+    struct names names;
+    if (!names_read(there, &names, err)) {
+        names_release(&names);
+        return false;
+    }
     const char *nearest = suggest_nearest(word, (const char *const *)names.texts, names.count);
     if (names.count == 0)
         error_set(err, "there is no %s '%.200s': %s has none", what, word, where);
@@ -61,7 +69,7 @@ int64_t database_find_experiment(sqlite3 *db, const char *name, struct error *er
         return 0;
     if (!id)
         refuse_unknown("experiment", name, "the database",
-                       names_read(sql_prepare(db, "select name from experiment order by id desc", NULL, NULL)), err);
+                       sql_prepare(db, "select name from experiment order by id desc", NULL, err), err);
     return id;
 }
 
@@ -77,10 +85,9 @@ static bool run_by_name(sqlite3 *db, const char *text, const char *first, const 
     char where[160];
     snprintf(where, sizeof where, "experiment '%.100s'", name);
     if (ok && !variant)
-        ok = refuse_unknown("variant", label, where,
-                            names_read(sql_prepare(
-                                db, "select label from variant where experiment = ? order by position", "i", NULL, id)),
-                            err);
+        ok = refuse_unknown(
+            "variant", label, where,
+            sql_prepare(db, "select label from variant where experiment = ? order by position", "i", err, id), err);
     if (ok) {
         bool row = false;
         sqlite3_stmt *s = sql_prepare(db,
@@ -92,10 +99,9 @@ static bool run_by_name(sqlite3 *db, const char *text, const char *first, const 
             snprintf(key, 65, "%s", sql_text(s, 0));
         sqlite3_finalize(s);
         if (ok && !row)
-            ok = refuse_unknown("seed", last + 1, "this variant",
-                                names_read(sql_prepare(db, "select seed from member where variant = ? order by seed",
-                                                       "i", NULL, variant)),
-                                err);
+            ok = refuse_unknown(
+                "seed", last + 1, "this variant",
+                sql_prepare(db, "select seed from member where variant = ? order by seed", "i", err, variant), err);
     }
     memory_free(name);
     memory_free(label);
@@ -104,9 +110,15 @@ static bool run_by_name(sqlite3 *db, const char *text, const char *first, const 
 
 static bool run_by_prefix(sqlite3 *db, const char *text, char key[65], struct error *err)
 {
-    struct names keys = names_read(sql_prepare(
-        db, "select key from run where key >= ?1 and key < ?1 || 'g' order by key limit 4", "t", err, text));
-    bool ok = keys.count == 1;
+    struct names keys;
+    bool ok = names_read(
+        sql_prepare(db, "select key from run where key >= ?1 and key < ?1 || 'g' order by key limit 4", "t", err, text),
+        &keys, err);
+    if (!ok) {
+        names_release(&keys);
+        return false;
+    }
+    ok = keys.count == 1;
     if (ok)
         snprintf(key, 65, "%s", keys.texts[0]);
     else if (keys.count == 0)
@@ -125,9 +137,9 @@ bool database_find_run(sqlite3 *db, const char *text, char key[65], struct error
         return run_by_name(db, text, first, last, key, err);
     size_t length = strlen(text);
     bool hexadecimal = length > 0 && strspn(text, "0123456789abcdef") == length;
-    if (!hexadecimal || length < 4 || length > 64)
+    if (!hexadecimal || length > 64)
         return error_set(err,
-                         "'%.200s' names no run: expected the first 4 to 64 hexadecimal digits of its key, or "
+                         "'%.200s' names no run: expected the first 1 to 64 hexadecimal digits of its key, or "
                          "experiment/variant/seed",
                          text);
     return run_by_prefix(db, text, key, err);

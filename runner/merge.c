@@ -18,6 +18,7 @@
 struct merge {
     sqlite3 *target;
     enum merge_kind kind;
+    bool refused;
     char **names; /* of the target, then of each source */
     size_t name_count;
     struct text_index keys; /* runs that came from a source: number in origins */
@@ -146,7 +147,7 @@ static void origin_set(struct merge *merge, const char *key)
     merge->origins[at] = merge->name_count - 1;
 }
 
-static bool ended_agree(const struct merge *merge, sqlite3 *source, const char *key, const struct standing *target,
+static bool ended_agree(struct merge *merge, sqlite3 *source, const char *key, const struct standing *target,
                         const struct standing *other, struct error *err)
 {
     bool ok = true;
@@ -154,71 +155,21 @@ static bool ended_agree(const struct merge *merge, sqlite3 *source, const char *
         return true;
     bool equal = strcmp(target->state, other->state) == 0 &&
                  curves_equal(merge->target, target->id, source, other->id, &ok, err);
-    if (!ok)
-        return false;
-    return equal || error_set(err,
-                              "run %.12s has two different curves: '%s' (%s, %s) and '%s' (%s, %s) do not agree; "
-                              "nothing was merged: leave out the file whose run is not to be trusted",
-                              key, origin_of(merge, key), target->state, target->host,
-                              merge->names[merge->name_count - 1], other->state, other->host);
-}
-
-static const char *const run_columns[] = {"key",
-                                          "seed",
-                                          "state",
-                                          "reason",
-                                          "log_tail",
-                                          "steps",
-                                          "tokens_per_step",
-                                          "parameters",
-                                          "corpus_hash",
-                                          "flops_per_token",
-                                          "config",
-                                          "first_step",
-                                          "process_started",
-                                          "created_at",
-                                          "started_at",
-                                          "ended_at",
-                                          "host",
-                                          "cpu",
-                                          "kernels",
-                                          "blas",
-                                          "precision",
-                                          "git_commit",
-                                          "version",
-                                          "earlier_cpus",
-                                          "floor"};
-enum { RUN_COLUMNS = sizeof run_columns / sizeof *run_columns };
-
-/* The run's row as the source has it, curve aside. */
-static bool row_take(struct merge *merge, sqlite3 *source, int64_t source_run, struct error *err)
-{
-    char select[1024], marks[2 * RUN_COLUMNS + 1] = "", names[768] = "", updates[1200] = "";
-    char insert[sizeof marks + sizeof names + sizeof updates + 128];
-    size_t n = 0, u = 0;
-    for (size_t i = 0; i < RUN_COLUMNS; i++) {
-        const char *comma = i ? ", " : "", *name = run_columns[i];
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", comma, name);
-        u += (size_t)snprintf(updates + u, sizeof updates - u, "%s%s = excluded.%s", comma, name, name);
-        snprintf(marks + 2 * i, 3, "?,");
-    }
-    snprintf(select, sizeof select,
-             "select %s, (select hash from tokenizer where id = tokenizer) from run where id = ?", names);
-    snprintf(insert, sizeof insert,
-             "insert into run (%s, tokenizer) values (%s (select id from tokenizer where hash = ?)) "
-             "on conflict (key) do update set %s",
-             names, marks, updates);
-    sqlite3_stmt *into = sql_prepare(merge->target, insert, NULL, err);
-    bool ok = into && rows_copy(sql_prepare(source, select, "i", err, source_run), into, -1, err);
-    sqlite3_finalize(into);
-    return ok;
+    if (!ok || equal)
+        return ok;
+    merge->refused = true;
+    return error_set(err,
+                     "run %.12s has two different curves: '%s' (%s, %s) and '%s' (%s, %s) do not agree; nothing was "
+                     "merged: leave out the file whose run is not to be trusted",
+                     key, origin_of(merge, key), target->state, target->host, merge->names[merge->name_count - 1],
+                     other->state, other->host);
 }
 
 static bool run_take(struct merge *merge, sqlite3 *source, const char *key, const struct standing *other,
                      enum choice choice, struct error *err)
 {
     int64_t id = 0, first = 0;
-    bool ok = row_take(merge, source, other->id, err) &&
+    bool ok = row_copy(source, merge->target, "run", "key", other->id, err) &&
               sql_integer(merge->target, &id, 0, "select id from run where key = ?", "t", err, key);
     if (ok && choice == CHOICE_APPEND)
         ok = sql_integer(merge->target, &first, 0, "select max(step) from step where run = ?", "i", err, id);
@@ -248,10 +199,12 @@ static bool run_merge(struct merge *merge, sqlite3 *source, const char *key, str
     bool there = false, found = false;
     if (!standing_read(source, key, &other, &found, err) || !standing_read(merge->target, key, &target, &there, err))
         return false;
-    if (strcmp(other.state, "finished") == 0 && other.steps != other.planned)
+    if (strcmp(other.state, "finished") == 0 && other.steps != other.planned) {
+        merge->refused = true;
         return error_set(err,
                          "'%s' is damaged: it calls run %.12s finished and has %" PRId64 " of its %" PRId64 " steps",
                          merge->names[merge->name_count - 1], key, other.steps, other.planned);
+    }
     if (!there)
         return run_take(merge, source, key, &other, CHOICE_TAKE, err);
     enum choice choice = choose(merge->kind, &target, &other);
@@ -276,7 +229,7 @@ static bool tokenizers_merge(struct merge *merge, sqlite3 *source, struct error 
 }
 
 /* A newer runner adds metrics without a new version of the schema: what this one cannot copy is not left behind. */
-static bool metrics_known(const struct merge *merge, sqlite3 *source, const char *source_name, struct error *err)
+static bool metrics_known(struct merge *merge, sqlite3 *source, const char *source_name, struct error *err)
 {
     bool row, ok;
     int64_t known = 1;
@@ -285,7 +238,8 @@ static bool metrics_known(const struct merge *merge, sqlite3 *source, const char
     while (ok && known && (ok = sql_step(s, &row, err)) && row) {
         ok = sql_integer(merge->target, &known, 0, "select 1 from pragma_table_info('evaluation') where name = ?", "t",
                          err, sql_text(s, 0));
-        if (ok && !known)
+        merge->refused = ok && !known;
+        if (merge->refused)
             error_set(err, "%s holds the metric '%s', which this runner does not know: merge with the newer runner",
                       source_name, sql_text(s, 0));
     }
@@ -304,7 +258,12 @@ bool merge_add(struct merge *merge, const char *source_name, sqlite3 *source, st
     while (ok && (ok = sql_step(s, &row, err)) && row)
         ok = run_merge(merge, source, sql_text(s, 0), err);
     sqlite3_finalize(s);
-    return ok && experiments_merge(merge->target, merge->names[0], source, source_name, err);
+    return ok && experiments_merge(merge->target, merge->names[0], source, source_name, &merge->refused, err);
+}
+
+bool merge_was_refused(const struct merge *merge)
+{
+    return merge->refused;
 }
 
 bool merge_finish(struct merge *merge, struct error *err)

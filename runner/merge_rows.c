@@ -22,6 +22,39 @@ bool rows_copy(sqlite3_stmt *select, sqlite3_stmt *insert, int64_t last, struct 
     return ok;
 }
 
+/* The same columns in each list, in the same order: names, what is selected, marks, updates. */
+static sqlite3_stmt *columns_of(sqlite3 *db, const char *table, struct error *err)
+{
+    return sql_prepare(
+        db,
+        "select group_concat('\"' || name || '\"', ', '), "
+        "group_concat(iif(name = 'tokenizer', '(select hash from tokenizer where id = tokenizer)', '\"' || name || "
+        "'\"'), ', '), "
+        "group_concat(iif(name = 'tokenizer', '(select id from tokenizer where hash = ?)', '?'), ', '), "
+        "group_concat('\"' || name || '\" = excluded.\"' || name || '\"', ', ') "
+        "from pragma_table_info(?) where name <> 'id'",
+        "t", err, table);
+}
+
+bool row_copy(sqlite3 *from, sqlite3 *to, const char *table, const char *unique, int64_t id, struct error *err)
+{
+    sqlite3_stmt *columns = columns_of(to, table, err), *into = NULL;
+    bool row = false, ok = columns && sql_step(columns, &row, err) && row;
+    char *select = NULL, *insert = NULL;
+    if (ok) {
+        select = sqlite3_mprintf("select %s from \"%w\" where id = ?", sql_text(columns, 1), table);
+        insert = sqlite3_mprintf("insert into \"%w\" (%s) values (%s) on conflict (\"%w\") do update set %s", table,
+                                 sql_text(columns, 0), sql_text(columns, 2), unique, sql_text(columns, 3));
+        into = sql_prepare(to, insert, NULL, err);
+        ok = into && rows_copy(sql_prepare(from, select, "i", err, id), into, -1, err);
+    }
+    sqlite3_free(select);
+    sqlite3_free(insert);
+    sqlite3_finalize(into);
+    sqlite3_finalize(columns);
+    return ok;
+}
+
 static bool copy(sqlite3 *from, int64_t from_run, int64_t first_step, const char *select, sqlite3 *to, int64_t to_run,
                  const char *insert, struct error *err)
 {

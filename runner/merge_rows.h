@@ -12,6 +12,10 @@
  * Finalizes select; NULL: false. */
 bool rows_copy(sqlite3_stmt *select, sqlite3_stmt *insert, int64_t last, struct error *err);
 
+/* The row `id` of a table that both have, every column but its id: in place of the row with the same `unique`, if there
+ * is one. A tokenizer is the target's of the same hash. */
+bool row_copy(sqlite3 *from, sqlite3 *to, const char *table, const char *unique, int64_t id, struct error *err);
+
 /* Settings, steps and evaluations of a run, without the steps below first_step. Where the same curve is there already,
  * it gets the clock of the one copied, and the metrics that were not measured. */
 bool curve_copy(sqlite3 *from, int64_t from_run, sqlite3 *to, int64_t to_run, int64_t first_step, struct error *err);

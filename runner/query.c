@@ -2,6 +2,7 @@
 #include "runner/query.h"
 
 #include "runner/metric_sql.h"
+#include "runner/run_sql.h"
 
 static const char *const texts[QUERY_COUNT] = {
     /* run */
@@ -22,7 +23,8 @@ static const char *const texts[QUERY_COUNT] = {
     [QUERY_DELETE_COMPARISONS] =
         "delete from comparison_summary where variant in (select id from variant where experiment = ?)",
     /* run key */
-    [QUERY_RUN_STATE] = "select state, reason, (select count(*) from step where run = run.id) from run where key = ?",
+    [QUERY_RUN_STATE] = "select state, reason, (select count(*) from step s where s.run = run.id and " STEP_MADE
+                        ") from run where key = ?",
     /* split, metric, split, metric, experiment */
     [QUERY_TABLE] =
         "select v.id, v.label, v.baseline, v.changes, l.n, l.n_planned, l.n_diverged, l.mean, l.sd, l.spread, "
@@ -32,7 +34,7 @@ static const char *const texts[QUERY_COUNT] = {
         "where v.experiment = ? order by v.baseline desc, v.position, v.id",
     /* variant */
     [QUERY_TABLE_RUNS] =
-        "select m.seed, r.state, r.reason, r.parameters, t.hash, r.host, r.cpu || ' ' || r.kernels || ' ' || r.blas, "
+        "select m.seed, r.state, " REASON ", r.parameters, t.hash, r.host, r.cpu || ' ' || r.kernels || ' ' || r.blas, "
         "r.precision, (select tokens from step where run = r.id order by step desc limit 1), "
         "r.earlier_cpus <> '' from member m join run r on r.id = m.run join tokenizer t on t.id = r.tokenizer "
         "where m.variant = ? order by m.seed",
@@ -42,7 +44,8 @@ static const char *const texts[QUERY_COUNT] = {
                              "where v.experiment = ? order by v.position, v.id, m.seed",
     /* experiment */
     [QUERY_REPORT_RUNS] =
-        "select v.label, m.seed, r.state, r.key, r.steps, s.step + 1, s.seconds, s.tokens, r.flops_per_token, r.host, "
+        "select v.label, m.seed, r.state, r.key, r.steps, " STEPS_DONE ", s.seconds, " TOKENS_DONE
+        ", r.flops_per_token, r.host, "
         "r.cpu || ' (' || r.kernels || ')', r.blas, r.precision, r.version, r.git_commit, r.corpus_hash, t.hash, "
         "r.started_at, r.ended_at, r.reason "
         "from variant v join member m on m.variant = v.id join run r on r.id = m.run "
@@ -81,8 +84,8 @@ static const char *const texts[QUERY_COUNT] = {
     /* experiment */
     [QUERY_STATUS_RUNS] =
         "select min(v.position), v.label, m.seed, r.key, r.state, r.steps, r.first_step, "
-        "r.tokens_per_step * r.flops_per_token, (julianday('now') - 2440587.5) * 86400 - r.process_started, "
-        "coalesce(s.step + 1, 0), s.loss, s.loss_kind, s.seconds "
+        "r.tokens_per_step * r.flops_per_token, (julianday('now') - 2440587.5) * 86400 - r.process_started, " STEPS_DONE
+        ", s.loss, s.loss_kind, s.seconds "
         "from variant v join member m on m.variant = v.id join run r on r.id = m.run "
         "left join step s on s.run = r.id and s.step = (select max(step) from step where run = r.id) "
         "where v.experiment = ? and r.state in ('queued', 'running', 'interrupted') group by r.id order by 1, 3",

@@ -268,14 +268,19 @@ struct report *report_read(sqlite3 *db, const char *experiment, struct error *er
         return NULL;
     struct report *report = memory_alloc(1, sizeof *report);
     bool row = false;
-    sqlite3_stmt *s =
-        sql_prepare(db, "select name, description, question, path from experiment where id = ?", "i", err, id);
+    sqlite3_stmt *s = sql_prepare(db,
+                                  "select name, description, question, path, choices, archived and file <> (select "
+                                  "max(file) from experiment n where n.name = substr(e.name, 1, instr(e.name, '@') - 1)"
+                                  ") from experiment e where id = ?",
+                                  "i", err, id);
     bool ok = s && sql_step(s, &row, err);
     if (ok) {
         report->experiment = memory_copy_text(sql_text(s, 0));
         report->description = memory_copy_text(sql_text(s, 1));
         report->question = memory_copy_text(sql_text(s, 2));
         report->path = memory_copy_text(sql_text(s, 3));
+        report->choices = memory_copy_text(sql_text(s, 4));
+        report->changed = sqlite3_column_int(s, 5);
     }
     sqlite3_finalize(s);
     ok = ok && losses_read(report, db, id, err) && settings_read(report, db, id, err) && runs_read(report, db, id, err);
@@ -299,7 +304,7 @@ void report_free(struct report *report)
     table_free(report->provenance);
     table_free(report->runs);
     char *const texts[] = {report->experiment, report->description, report->question, report->path,
-                           report->metric,     report->split,       report->answer};
+                           report->metric,     report->split,       report->answer,   report->choices};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         memory_free(texts[i]);
     memory_free(report->losses);

@@ -28,6 +28,9 @@ struct report_figure {
 
 struct report {
     char *experiment, *description, *question, *path, *metric, *split;
+    char *choices;              /* a line of JSON for each command that made the runs: its words beside the path */
+    bool changed;               /* the experiment's file, since: it makes other runs now */
+    const char *database;       /* its path, for the commands; NULL: the one that they take by themselves. Not owned */
     char *answer;               /* one sentence, names marked */
     struct loss_table **losses; /* of the split that the experiment compares on, then of the other evaluated ones */
     size_t loss_count;

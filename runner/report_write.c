@@ -1,4 +1,5 @@
 /* The two pages of a report. Nothing in them depends on when, where or by whom they are made. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,18 +43,42 @@ static void answer_write(const char *answer, const char *begin, const char *end,
     memory_free(copy);
 }
 
+/* What others wrote, as words of a shell. */
+static void word_put(const char *before, const char *text, void (*put)(const char *text, FILE *out), FILE *out)
+{
+    char *word = shell_word(text);
+    put(before, out);
+    put(word, out);
+    memory_free(word);
+}
+
+static void command_end(const struct report *report, void (*put)(const char *text, FILE *out), FILE *out)
+{
+    if (report->database)
+        word_put(" --db ", report->database, put, out);
+    fputc('\n', out); /* a line's end in both pages, where put() writes what a text has */
+}
+
 static void commands_write(const struct report *report, void (*put)(const char *text, FILE *out), FILE *out)
 {
-    char *path = shell_word(report->path), *name = shell_word(report->experiment);
-    const char *const lines[][2] = {
-        {"runner run ", path}, {"runner table ", name}, {"runner plot ", name}, {"runner report ", name}};
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        put(lines[i][0], out);
-        put(lines[i][1], out);
-        fputc('\n', out);
+    static const char *const readers[] = {"runner table ", "runner plot ", "runner report "};
+    char *choices = memory_copy_text(report->choices), *rest = choices;
+    if (report->changed)
+        fputs("# the file was changed since: as it is now, it makes other runs\n", out);
+    for (char *line = strsep(&rest, "\n"); line; line = rest && *rest ? strsep(&rest, "\n") : NULL) {
+        json_t *words = json_loads(line, 0, NULL);
+        word_put("runner run ", report->path, put, out);
+        for (size_t i = 0; i < json_array_size(words); i++)
+            if (json_is_string(json_array_get(words, i)))
+                word_put(" ", json_string_value(json_array_get(words, i)), put, out);
+        json_decref(words);
+        command_end(report, put, out);
     }
-    memory_free(path);
-    memory_free(name);
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        word_put(readers[i], report->experiment, put, out);
+        command_end(report, put, out);
+    }
+    memory_free(choices);
 }
 
 /* ---- HTML ---- */
@@ -199,8 +224,9 @@ static void code_put(const char *text, FILE *out)
 static void commands_markdown(const struct report *report, FILE *out)
 {
     size_t longest = 2, run = 0;
-    const char *const texts[] = {report->path, report->experiment};
-    for (size_t i = 0; i < 2; i++, run = 0)
+    const char *const texts[] = {report->path, report->experiment, report->choices,
+                                 report->database ? report->database : ""};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++, run = 0)
         for (const char *c = texts[i]; *c; c++) {
             run = *c == '`' ? run + 1 : 0;
             longest = run > longest ? run : longest;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "runner/json.h"
 #include "runner/shell_word.h"
 #include "runner/text_stream.h"
 
@@ -40,4 +41,23 @@ char *run_words(const struct command *command, const struct arguments *arguments
         if (!without || strcmp(option->name, without) != 0)
             option_print(option, arguments, out);
     return text_stream_take(&text);
+}
+
+char *run_words_choice(const struct arguments *arguments)
+{
+    static const char *const choosing[] = {"set", "seeds", "only"};
+    json_t *words = json_array();
+    for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++) {
+        const char *const *texts = NULL;
+        size_t count = option_list(arguments, choosing[i], &texts);
+        for (size_t k = 0; k < count; k++) {
+            char option[16];
+            snprintf(option, sizeof option, "--%s", choosing[i]);
+            json_push(words, json_from_text(option));
+            json_push(words, json_from_text(texts[k]));
+        }
+    }
+    char *text = json_format(words, JSON_LINE, false);
+    json_decref(words);
+    return text;
 }

@@ -8,4 +8,8 @@
  * needs it. Owner: caller, memory_free(). */
 char *run_words(const struct command *command, const struct arguments *arguments, const char *without);
 
+/* Of `run`, only the options that say which runs, as a line of JSON: ["--set", "training.steps=4", "--seeds", "1-3"].
+ * Owner: caller, memory_free(). */
+char *run_words_choice(const struct arguments *arguments);
+
 #endif

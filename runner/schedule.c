@@ -37,9 +37,9 @@ bool retry_parse(const char *text, struct retry *retry, struct error *err)
             retry->causes |= 1U << cause_from_name(word, length);
         else
             return error_set(err,
-                             "--retry is '%s', expected failed, diverged, or a cause of failing: memory, killed, "
-                             "crashed, hung, exit, records, cancelled, node, time; several with commas between them",
-                             text);
+                             "--retry is '%s', expected failed, diverged, or a cause of failing: %s; several with "
+                             "commas between them",
+                             text, cause_names());
         word = word[length] ? word + length + 1 : NULL;
     }
     return true;

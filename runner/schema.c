@@ -106,6 +106,8 @@ const char *const schema_migrations[] = {
     "alter table run add column earlier_cpus text not null default '';\n",
     /* Bits per byte that no model gets below on its validation text; 0 = not known. */
     "alter table run add column floor real not null default 0;\n",
+    /* What the commands that made its runs chose beside the file, a line each: ["--set", "k=v", "--seeds", "1-3"]. */
+    "alter table experiment add column choices text not null default '';\n",
 };
 const size_t schema_version = sizeof schema_migrations / sizeof schema_migrations[0];
 

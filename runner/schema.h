@@ -5,7 +5,8 @@
  * old database gets new views and new knobs.
  *
  * To add a table or change one: append a migration in schema.c; a metric of evaluations brings its columns itself
- * (core/metric.h). To add a view: its row in schema_views.c. */
+ * (core/metric.h). merge takes new columns of run and experiment along by itself, those of other tables where it copies
+ * their rows (merge_rows.c, merge_experiment.c). To add a view: its row in schema_views.c. */
 #ifndef RUNNER_SCHEMA_H
 #define RUNNER_SCHEMA_H
 

@@ -11,6 +11,7 @@
 
 #include "core/knob.h"
 #include "runner/metric_sql.h"
+#include "runner/run_sql.h"
 #include "runner/text_stream.h"
 
 #define COLUMNS(rows) rows, sizeof(rows) / sizeof(rows)[0]
@@ -21,7 +22,7 @@ static const struct schema_column runs_columns[] = {
     {"variant", "label of the variant"},
     {"seed", "the run's seed"},
     {"state", "queued, running, finished, diverged, failed or interrupted"},
-    {"reason", "why it diverged, failed or was interrupted; null otherwise"},
+    {"reason", "why it diverged, failed (with the last line of its log) or was interrupted; null otherwise"},
     {"step", "optimiser updates made so far"},
     {"steps", "optimiser updates planned"},
     {"tokens", "tokens trained on so far"},
@@ -40,8 +41,8 @@ static const struct schema_column runs_columns[] = {
     {"config", "every knob of the run as JSON"},
 };
 static const char runs_body[] =
-    "select r.key, e.name, v.label, m.seed, r.state, nullif(r.reason, ''),\n"
-    "  coalesce(s.step + (s.loss_kind = 0 and s.grad_norm_kind = 0), 0), r.steps, coalesce(s.tokens, 0),\n"
+    "select r.key, e.name, v.label, m.seed, r.state, nullif(" REASON ", ''),\n"
+    "  " STEPS_DONE ", r.steps, " TOKENS_DONE ",\n"
     "  r.parameters, r.flops_per_token, s.loss, coalesce(s.seconds, 0.0), r.started_at, r.ended_at,\n"
     "  r.host, r.cpu || ' (' || r.kernels || ')' || iif(r.earlier_cpus = '', '', '; ' || rtrim(replace(r.earlier_cpus, "
     "char(10), '; '), '; ')),\n"
@@ -232,7 +233,7 @@ char *schema_view_sql(const struct schema_view *view)
         fputs("select r.key", out);
         for (size_t i = 0; i < knob_count; i++)
             config_column_put(&knobs[i], out);
-        fputs("\nfrom run r", out);
+        fputs("\nfrom run r where exists (select 1 from member where run = r.id)", out);
     } else {
         fputs(bodies[view - fixed_views], out);
     }

@@ -59,6 +59,8 @@ int session_load(struct session *session, const char *cache_folder)
     problems_print(&problems, stderr);
     int code = session->sweep ? EXIT_DONE : problems.environment ? EXIT_ENVIRONMENT : EXIT_USAGE;
     problems_release(&problems);
+    if (session->sweep)
+        session->sweep->choice = run_words_choice(arguments);
     for (size_t i = 0; session->sweep && i < session->sweep->run_count; i++)
         session->sweep->runs[i].elsewhere = !shard_has(shard, session->sweep->runs[i].key);
     return code;

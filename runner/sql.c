@@ -20,6 +20,12 @@ bool sql_is_busy(sqlite3 *db)
     return code == SQLITE_BUSY || code == SQLITE_LOCKED;
 }
 
+bool sql_has_failed(sqlite3 *db)
+{
+    int code = sqlite3_errcode(db) & 0xff;
+    return code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
+}
+
 static bool bind_all(sqlite3_stmt *statement, const char *types, struct error *err, va_list args)
 {
     int code = SQLITE_OK;

@@ -22,6 +22,10 @@ bool sql_fail(sqlite3 *db, const char *what, struct error *err);
 /* True when the last failure was only somebody else's lock. */
 bool sql_is_busy(sqlite3 *db);
 
+/* True when the last thing done failed in SQLite: the database is damaged, its disk cannot be read, memory ran out.
+ * False when what was asked for is only not there. */
+bool sql_has_failed(sqlite3 *db);
+
 /* NULL and err. Bound texts are copied. Owner: caller, sqlite3_finalize(). */
 sqlite3_stmt *sql_prepare(sqlite3 *db, const char *sql, const char *types, struct error *err, ...);
 

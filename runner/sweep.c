@@ -170,5 +170,6 @@ void sweep_free(struct sweep *sweep)
         dataset_close(&sweep->datasets[i]);
     memory_free(sweep->datasets);
     experiment_free(sweep->experiment);
+    memory_free(sweep->choice);
     memory_free(sweep);
 }

@@ -23,6 +23,7 @@ struct sweep {
     size_t dataset_count;
     struct run *runs; /* in file order: seeds within variants */
     size_t run_count;
+    char *choice; /* what the command line chose beside the file, as run_words_choice() has it; NULL: nothing */
 };
 
 /* Prepares the data and gives each run its key. Takes the experiment over, also on failure. NULL with problems. */

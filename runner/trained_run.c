@@ -133,8 +133,9 @@ enum exit_code trained_run_open(const char *database, const char *name, struct t
         return EXIT_ENVIRONMENT;
     bool good = database_find_run(db, name, run->key, err) && settings_read(db, run, err) &&
                 state_check(db, run, err) && weights_open(run, database, err);
+    enum exit_code code = good ? EXIT_DONE : sql_has_failed(db) ? EXIT_ENVIRONMENT : EXIT_USAGE;
     sqlite3_close(db);
-    return good ? EXIT_DONE : EXIT_USAGE;
+    return code;
 }
 
 void trained_run_close(struct trained_run *run)

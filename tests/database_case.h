@@ -137,6 +137,7 @@ static inline void sweep_release(struct sweep *sweep)
         memory_free(texts[i]);
     memory_free(sweep->datasets->tokenizer_image);
     memory_free(sweep->datasets);
+    memory_free(sweep->choice);
     memory_free(sweep->runs);
     memory_free(e->variants);
     memory_free(e);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "runner/cause.h"
+#include "runner/command.h"
+#include "runner/help.h"
 #include "runner/schedule.h"
 
 /* As waitpid() has it on Linux. */
@@ -73,4 +75,20 @@ Test(cause, retry_takes_causes_and_says_which_there_are)
         cr_expect_not(retry_parse("hung,,killed", &retry, &err));
         cr_expect_not_null(strstr(err.text, cause_name(i)), "%s does not name %s", err.text, cause_name(i));
     }
+}
+
+Test(cause, what_retry_refuses_and_the_help_of_run_name_every_cause)
+{
+    struct retry retry;
+    struct error err;
+    const struct option *option = command_find("run")->options;
+    while (strcmp(option->name, "retry") != 0)
+        option++;
+    cr_assert_not(retry_parse("tired", &retry, &err));
+    for (enum cause i = CAUSE_MEMORY; i < CAUSE_COUNT; i++) {
+        cr_expect(strstr(err.text, cause_name(i)), "no %s: %s", cause_name(i), err.text);
+        cr_expect(strstr(option->doc, cause_name(i)), "no %s: %s", cause_name(i), option->doc);
+    }
+    cr_expect(strstr(err.text, "'tired', expected failed, diverged, or a cause of failing: memory, killed, "), "%s",
+              err.text);
 }

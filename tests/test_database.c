@@ -263,6 +263,33 @@ Test(database, a_diverged_seed_is_counted_and_not_averaged)
     fixture_remove(&f);
 }
 
+Test(database, the_last_line_of_a_log_follows_the_reason)
+{
+    static const char *const logs[][2] = {
+        {"step 1\nterminate: no room\n", "killed by signal 6: terminate: no room"},
+        {"no room", "killed by signal 6: no room"},
+        {"no room\n\nno room \n\n", "killed by signal 6: no room"},
+        {"", "killed by signal 6"},
+        {"\n", "killed by signal 6"},
+    };
+    struct fixture f;
+    struct error err;
+    char want[128];
+    fixture_open(&f);
+    struct sweep *sweep = sweep_make("quick", two_labels, 2, three_seeds, 1, "a");
+    freeze(f.db, sweep);
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        cr_assert(database_run_start(f.db, sweep->runs[0].key, 0, &environment, NULL, 0, NULL, 0, &err));
+        cr_assert(database_run_end(f.db, sweep->runs[0].key, RUN_FAILED, "killed by signal 6", logs[i][0], &err));
+        cr_assert(database_flush(f.db, 1, &err), "%s", err.text);
+        snprintf(want, sizeof want, "%s\n", logs[i][1]);
+        ROWS(database_handle(f.db), "select reason from runs where state = 'failed'", want);
+    }
+    ROWS(database_handle(f.db), "select reason from runs where state = 'queued'", "null\n");
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
 Test(database, one_seed_has_no_spread_and_no_verdict)
 {
     struct fixture f;

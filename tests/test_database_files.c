@@ -167,7 +167,7 @@ Test(database, readers_read_an_older_database_and_leave_it_as_it_is)
     cr_assert(database_flush(f.db, 1, &err));
     cr_assert(sql_script(database_handle(f.db),
                          "drop view runs; alter table run drop column floor; alter table run drop column earlier_cpus; "
-                         "pragma user_version = 1",
+                         "alter table experiment drop column choices; pragma user_version = 1",
                          &err),
               "%s", err.text);
     fixture_close(&f);

@@ -75,6 +75,21 @@ Test(loss_table, text_says_what_is_known_and_what_is_not)
     fixture_remove(&f);
 }
 
+Test(loss_table, what_failed_is_told_with_the_end_of_its_log)
+{
+    struct fixture f;
+    struct error err;
+    struct sweep *sweep = sweep_half(&f);
+    const char *key = sweep->runs[6].key;
+    cr_assert(database_run_start(f.db, key, 0, &environment, NULL, 0, NULL, 0, &err));
+    cr_assert(database_run_end(f.db, key, RUN_FAILED, "killed by signal 6 (Aborted)", "step 1\nno room\n", &err));
+    cr_assert(database_flush(f.db, 1, &err), "%s", err.text);
+    const char *text = table_of(&f, "quick", NULL, NULL, TABLE_TEXT);
+    cr_assert(strstr(text, "\nswiglu, seed 1: failed: killed by signal 6 (Aborted): no room\n"), "%s", text);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
 /* Differences to the baseline, three seeds; t(0.975, 2) = 4.3027, t(0.8, 2) = 1.0607; for two degrees of freedom
  * p = 1 - |t| / sqrt(2 + t^2):
  *            differences          delta  sd      se       t        half    p         mde

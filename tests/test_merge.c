@@ -99,7 +99,7 @@ Test(merge, an_older_read_only_database_is_migrated_in_a_copy)
     /* What the first version did not have. */
     cr_assert(sql_script(database_handle(other),
                          "drop view runs; alter table run drop column floor; alter table run drop column earlier_cpus; "
-                         "pragma user_version = 1",
+                         "alter table experiment drop column choices; pragma user_version = 1",
                          &err),
               "%s", err.text);
     other_close(other);
@@ -144,6 +144,33 @@ Test(merge, the_floor_of_a_text_is_kept_whoever_knows_it_and_whichever_run_stays
 {
     assert_floor_of_all(0, 4.7);
     assert_floor_of_all(4.7, 0);
+}
+
+Test(merge, a_column_that_a_later_version_adds_comes_along)
+{
+    static const char *const adds =
+        "alter table run add column colour text; alter table experiment add column colour text";
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_small("quick", "a");
+    struct database *other = other_open(&f);
+    freeze(f.db, sweep);
+    freeze(other, sweep);
+    run_through(other, sweep->runs[0].key, 2, RUN_FINISHED);
+    database_flush(other, 1, &err);
+    cr_assert(sql_script(database_handle(f.db), adds, &err) && sql_script(database_handle(other), adds, &err));
+    cr_assert(sql_script(database_handle(other),
+                         "update run set colour = key where state = 'finished'; "
+                         "update experiment set colour = 'red', frozen_at = '9' || frozen_at",
+                         &err));
+    other_close(other);
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select count(*) from run where colour = key and state = 'finished'", "1\n");
+    ROWS(database_handle(f.db), "select experiment.colour, tokenizer from experiment, run where state = 'finished'",
+         "red|1\n");
+    sweep_release(sweep);
+    fixture_remove(&f);
 }
 
 Test(merge, a_run_that_was_being_trained_counts_as_interrupted)
@@ -200,6 +227,8 @@ Test(merge, seeds_and_variants_of_one_experiment_add_up)
     static const char *const both[] = {"baseline", "rmsnorm"}, *const one[] = {"baseline"};
     struct sweep *first = sweep_make("quick", both, 2, low, 1, "a"),
                  *second = sweep_make("quick", one, 1, high, 2, "a");
+    first->choice = memory_copy_text("[\"--seeds\",\"1\"]");
+    second->choice = memory_copy_text("[\"--only\",\"baseline\"]");
     struct database *other = other_open(&f);
     freeze(f.db, first);
     freeze(other, second);
@@ -208,8 +237,92 @@ Test(merge, seeds_and_variants_of_one_experiment_add_up)
     ROWS(database_handle(f.db), "select variant, count(*), min(seed), max(seed) from runs group by 1",
          "baseline|3|1|3\nrmsnorm|1|1|1\n");
     ROWS(database_handle(f.db), "select variant, baseline from variants order by 1", "baseline|1\nrmsnorm|0\n");
+    /* And so do the commands that made them. */
+    ROWS(database_handle(f.db), "select replace(choices, char(10), ';') from experiment",
+         "[\"--only\",\"baseline\"];[\"--seeds\",\"1\"];\n");
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select replace(choices, char(10), ';') from experiment",
+         "[\"--only\",\"baseline\"];[\"--seeds\",\"1\"];\n");
     sweep_release(first);
     sweep_release(second);
+    fixture_remove(&f);
+}
+
+/* The set of "a" in one database; in the other it, and the set of "b" that came after. */
+static void changed_since(struct fixture *f, bool target_changed)
+{
+    struct error err;
+    struct sweep *before = sweep_small("quick", "a"), *after = sweep_small("quick", "b");
+    struct database *other = other_open(f), *changed = target_changed ? f->db : other;
+    freeze(f->db, before);
+    freeze(other, before);
+    run_through(f->db, before->runs[0].key, 2, RUN_FINISHED);
+    run_through(other, before->runs[0].key, 2, RUN_FINISHED);
+    freeze(changed, after);
+    run_through(changed, after->runs[0].key, 1, RUN_FINISHED);
+    other_close(other);
+    database_flush(f->db, 1, &err);
+    sweep_release(before);
+    sweep_release(after);
+}
+
+static void assert_both_sets(struct fixture *f)
+{
+    struct error err;
+    cr_assert(merged(f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f->db),
+         "select experiment, variant, seed, state from runs where state <> 'queued' order by experiment",
+         "quick|baseline|1|finished\nquick@1|baseline|1|finished\n");
+    ROWS(database_handle(f->db),
+         "select experiment, mean from losses where split = 'validation' and metric = 'bits_per_byte' and n = 1 "
+         "order by experiment",
+         "quick|1.0000\nquick@1|2.0000\n");
+}
+
+Test(merge, a_set_that_is_kept_as_an_earlier_one_is_merged_both_ways_and_again)
+{
+    for (int way = 0; way < 2; way++) {
+        struct fixture f;
+        fixture_open(&f);
+        changed_since(&f, way == 0);
+        assert_both_sets(&f);
+        assert_both_sets(&f);
+        fixture_remove(&f);
+    }
+}
+
+Test(merge, a_set_that_no_database_keeps_as_an_earlier_one_is_refused)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    changed_since(&f, true);
+    /* One run more than was there when the earlier set was kept. */
+    struct sweep *before = sweep_small("quick", "a");
+    struct database *other = other_open(&f);
+    run_through(other, before->runs[1].key, 2, RUN_FINISHED);
+    other_close(other);
+    cr_assert_not(merged(&f, MERGE_DATABASES, &err));
+    cr_assert(strstr(err.text, "experiment 'quick' means different runs by variant 'baseline', seed 1"), "%s",
+              err.text);
+    ROWS(database_handle(f.db), "select count(*) from runs where state <> 'queued'", "2\n");
+    sweep_release(before);
+    fixture_remove(&f);
+}
+
+Test(merge, a_command_without_its_end_is_left_out)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_small("quick", "a");
+    struct database *other = other_open(&f);
+    freeze(other, sweep);
+    cr_assert(sql_script(database_handle(other), "update experiment set choices = choices || '[\"--se'", &err));
+    other_close(other);
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select choices from experiment", "[]\n\n");
+    sweep_release(sweep);
     fixture_remove(&f);
 }
 

@@ -81,9 +81,13 @@ Test(database, runs_are_found_by_prefix_and_by_name)
     cr_assert_str_eq(key, sweep->runs[4].key);
 
     static const char *const wrong[][2] = {
-        {"abc", "expected the first 4 to 64 hexadecimal digits"}, {"xyzw", "experiment/variant/seed"},
-        {"ffffffffffffffff", "no run's key begins with"},         {"quik/baseline/1", "did you mean 'quick'"},
-        {"quick/baselin/1", "did you mean 'baseline'"},           {"quick/baseline/9", "it has '1', '2', '3'"},
+        {"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0", "expected the first 1 to 64 hexadecimal"},
+        {"", "expected the first 1 to 64 hexadecimal digits"},
+        {"xyzw", "experiment/variant/seed"},
+        {"ffffffffffffffff", "no run's key begins with"},
+        {"quik/baseline/1", "did you mean 'quick'"},
+        {"quick/baselin/1", "did you mean 'baseline'"},
+        {"quick/baseline/9", "it has '1', '2', '3'"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cr_assert_not(database_find_run(db, wrong[i][0], key, &err));
@@ -106,8 +110,70 @@ Test(database, an_ambiguous_prefix_names_candidates)
     cr_assert_not(database_find_run(database_handle(f.db), "abcd", key, &err));
     cr_assert(strstr(err.text, "more than one run's key: abcd10000000, abcd20000000; give more"), "%s", err.text);
     cr_assert(database_find_run(database_handle(f.db), "abcd2", key, &err));
+    cr_assert_not(database_find_run(database_handle(f.db), "a", key, &err));
+    cr_assert(strstr(err.text, "'a' is the beginning of more than one run's key"), "%s", err.text);
+    cr_assert_not(sql_has_failed(database_handle(f.db)));
     sweep_release(sweep);
     fixture_remove(&f);
+}
+
+Test(database, one_digit_will_do_where_it_is_one_run)
+{
+    struct fixture f;
+    fixture_open(&f);
+    struct error err;
+    struct sweep *sweep = sweep_small("quick", "a");
+    for (int i = 0; i < 6; i++)
+        snprintf(sweep->runs[i].key, 65, "%d%063d", i, 0);
+    freeze(f.db, sweep);
+    char key[65];
+    cr_assert(database_find_run(database_handle(f.db), "3", key, &err), "%s", err.text);
+    cr_assert_str_eq(key, sweep->runs[3].key);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+/* Overwrites the first page of an index. */
+static void index_damage(const struct fixture *f, const char *name)
+{
+    struct error err;
+    char page[4096];
+    int64_t root = 0;
+    sqlite3 *db;
+    memset(page, 'x', sizeof page);
+    cr_assert_eq(sqlite3_open(f->path, &db), SQLITE_OK);
+    cr_assert(sql_integer(db, &root, 0, "select rootpage from sqlite_schema where name = ?", "t", &err, name) && root);
+    sqlite3_close(db);
+    int fd = open(f->path, O_WRONLY);
+    cr_assert_eq(pwrite(fd, page, sizeof page, (root - 1) * (off_t)sizeof page), sizeof page);
+    close(fd);
+}
+
+Test(database, a_database_that_cannot_be_read_is_not_one_without_the_run)
+{
+    static const char *const names[][2] = {
+        {"sqlite_autoindex_run_1", "abcd"},
+        {"sqlite_autoindex_experiment_1", "quick/baseline/1"},
+        {"sqlite_autoindex_variant_1", "quick/none/1"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct fixture f;
+        fixture_open(&f);
+        struct error err;
+        char key[65];
+        struct sweep *sweep = sweep_small("quick", "a");
+        freeze(f.db, sweep);
+        sweep_release(sweep);
+        fixture_close(&f);
+        index_damage(&f, names[i][0]);
+        sqlite3 *db = database_open_reader(f.path, &err);
+        cr_assert(db, "%s", err.text);
+        cr_assert_not(database_find_run(db, names[i][1], key, &err));
+        cr_assert(strstr(err.text, "malformed"), "%s: %s", names[i][1], err.text);
+        cr_assert(sql_has_failed(db));
+        sqlite3_close(db);
+        fixture_remove(&f);
+    }
 }
 
 Test(database, the_tokenizer_and_configuration_of_a_run_come_back)

@@ -49,10 +49,12 @@ Test(removal, a_run_of_two_experiments_is_hidden_only_when_both_are)
     cr_expect_eq(runs, 4);
     cr_assert(sql_end(db, true, NULL, &err));
     cr_expect_eq(number(db, "select count(*) from runs"), 0);
+    cr_expect_eq(number(db, "select count(*) from run_config"), 0);
     cr_expect_eq(number(db, "select count(*) from run"), 4);
     cr_expect_eq(number(db, "select count(*) from pragma_foreign_key_check"), 0);
     freeze_two(&f, "first", "a");
     cr_expect_eq(number(db, "select count(*) from runs"), 4, "planned again, it is back");
+    cr_expect_eq(number(db, "select count(*) from run_config"), 4, "once, whatever has it");
     fixture_remove(&f);
 }
 

@@ -79,6 +79,57 @@ Test(report, without_a_finished_baseline_there_is_no_answer_yet)
     fixture_remove(&f);
 }
 
+/* The fourth step's loss is not finite: three updates were made, of 1024 tokens each. */
+Test(report, a_step_that_diverged_is_no_update_wherever_it_is_shown)
+{
+    struct fixture f;
+    struct error err;
+    int64_t steps;
+    fixture_open(&f);
+    struct sweep *sweep = sweep_make("known", two_labels, 2, three_seeds, 1, "n");
+    freeze(f.db, sweep);
+    run_through(f.db, sweep->runs[0].key, 2, RUN_DIVERGED);
+    cr_assert(database_flush(f.db, 1, &err));
+    ROWS(database_handle(f.db), "select step, tokens from runs where state = 'diverged'", "3|3072\n");
+    cr_assert_eq(database_run_state(database_handle(f.db), sweep->runs[0].key, &steps, NULL, 0), RUN_DIVERGED);
+    cr_assert_eq(steps, 3);
+    struct report *report = report_of(&f);
+    char *markdown = markdown_of(report);
+    cr_assert(strstr(markdown, "3 of 4"), "%s", strstr(markdown, "## Provenance"));
+    cr_assert(strstr(markdown, "2 runs, 3,072 tokens"), "%s", strstr(markdown, "## Provenance"));
+    free(markdown);
+    report_free(report);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
+Test(report, the_commands_are_those_that_made_the_runs)
+{
+    static const double differences[][3] = {{0, 0, 0}, {-0.10, -0.12, -0.11}};
+    struct fixture f;
+    struct sweep *sweep = sweep_run(&f, two_labels, 2, differences);
+    struct report *report = report_of(&f);
+    char *markdown = markdown_of(report);
+    cr_assert(strstr(markdown, "```sh\nrunner run experiments/quick.yaml\nrunner table known\n"), "%s",
+              strstr(markdown, "## Again"));
+    free(markdown);
+    memory_free(report->choices);
+    report->choices = memory_copy_text("[]\n[\"--set\", \"a=1\", \"--only\", \"```; rm x\"]\nno words\n");
+    report->database = "my x.db";
+    report->changed = true;
+    markdown = markdown_of(report);
+    cr_assert(strstr(markdown, "````sh\n# the file was changed since: as it is now, it makes other runs\n"
+                               "runner run experiments/quick.yaml --db 'my x.db'\n"
+                               "runner run experiments/quick.yaml --set a=1 --only '```; rm x' --db 'my x.db'\n"
+                               "runner run experiments/quick.yaml --db 'my x.db'\n"
+                               "runner table known --db 'my x.db'\n"),
+              "%s", strstr(markdown, "## Again"));
+    free(markdown);
+    report_free(report);
+    sweep_release(sweep);
+    fixture_remove(&f);
+}
+
 Test(report, what_others_wrote_is_text_on_both_pages)
 {
     static const char *const labels[] = {"baseline", "<script>alert('x')</script> ![x](http://y) **b**"};
