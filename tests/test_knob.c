@@ -243,6 +243,24 @@ Test(knob, combinations_that_cannot_be_trained_are_named)
     cr_expect_eq(check(&config), 0, "senseless, but finite: %s", told);
 }
 
+Test(knob, a_combination_with_an_unknown_knob_is_left_out)
+{
+    bool unknown[128] = {false};
+    struct config config;
+    config_init(&config);
+    set(&config, "model.d_model", "36");
+    set(&config, "model.n_heads", "8");
+    set(&config, "training.warmup_steps", "500");
+    told[0] = 0;
+    cr_expect_eq(config_check_known(&config, unknown, tell, NULL), 2, "%s", told);
+    unknown[knob_find("model.head_dim") - knobs] = true;
+    told[0] = 0;
+    cr_expect_eq(config_check_known(&config, unknown, tell, NULL), 1, "%s", told);
+    cr_expect_not_null(strstr(told, "warmup_steps 500"), "%s", told);
+    unknown[knob_find("training.steps") - knobs] = true;
+    cr_expect_eq(config_check_known(&config, unknown, tell, NULL), 0);
+}
+
 /* ---- equal meanings ---- */
 
 Test(knob, settings_that_mean_the_same_become_equal)
