@@ -57,7 +57,7 @@ static char *name_read(const struct experiment_draft *draft, const char *path)
         good &= (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
                 strchr("._-", *p) != NULL;
     if (!good && (own || draft->tree.complete))
-        problem_add(problems, own ? node->place : (struct place){path, 0, 0},
+        problem_add(problems, own ? node->place : draft->place,
                     "%s '%.120s': expected 1 to %d letters, digits, '.', '_' or '-'%s",
                     own ? "name is" : "the file's name gives the experiment's name", name, NAME_LIMIT,
                     own ? "" : "; add a line name: ...");

@@ -172,14 +172,21 @@ static char *base_path(struct yaml *root, const char *path, struct place *place,
     return plain;
 }
 
+static bool file_is_large(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > YAML_FILE_LIMIT;
+}
+
 /* One file of the chain; text gets its bytes when not NULL. */
 static struct yaml *file_load(const char *path, struct place from, char **text, struct problems *problems)
 {
     struct error err;
     char *bytes;
     size_t size;
+    struct place place = !from.file && file_is_large(path) ? (struct place){path, 1, 1} : from;
     if (!file_read(path, YAML_FILE_LIMIT, &bytes, &size, &err)) {
-        problem_add(problems, from, "%s%s", from.file ? "extends: " : "", err.text);
+        problem_add(problems, place, "%s%s", from.file ? "extends: " : "", err.text);
         return NULL;
     }
     struct yaml *root = yaml_parse(path, bytes, size, problems);

@@ -285,6 +285,41 @@ ParameterizedTest(size_t *index, experiment, mistakes_are_told_together_and_each
     free(said);
 }
 
+static char *said_of_no_good(const char *text)
+{
+    struct problems problems;
+    char *path = path_join(folder, "no good.yaml");
+    problems_init(&problems);
+    file_put("no good.yaml", text);
+    cr_expect_null(experiment_load(path, NULL, &problems));
+    char *said = problems_text(&problems);
+    problems_release(&problems);
+    memory_free(path);
+    return said;
+}
+
+Test(experiment, what_is_wrong_with_a_file_as_a_whole_has_its_first_place, .init = folder_open, .fini = folder_close)
+{
+    char *large = memory_alloc((1 << 20) + 2, 1);
+    memset(large, '#', (1 << 20) + 1);
+    struct {
+        const char *text, *said;
+    } rows[] = {
+        {large, "no good.yaml:1:1: cannot read 'no good.yaml': it is larger than 1048576 bytes\n"},
+        {"model: {norm: rmsnorm}",
+         "no good.yaml:1:1: the file's name gives the experiment's name 'no good': expected 1 to 100 letters, digits, "
+         "'.', '_' or '-'; add a line name: ...\n"},
+        {"extends: nowhere.yaml", /* where the name may stand */
+         "no good.yaml:1:10: extends: cannot read 'nowhere.yaml': No such file or directory\n"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        char *said = said_of_no_good(rows[i].text);
+        cr_expect_str_eq(said, rows[i].said);
+        free(said);
+    }
+    memory_free(large);
+}
+
 /* ---- accepted: labels in order, the baseline with a star ---- */
 
 struct accepted {
