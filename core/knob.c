@@ -357,6 +357,9 @@ bool rotation_speed_fits(double speed)
 
 enum { BPE_SMALLEST = 256 + 3 };
 
+/* Groups of four numbers that dropout draws at one site and step: kernels.h numbers them up to the next step's. */
+#define DROPOUT_GROUPS 17179869184.0 /* 2^34 */
+
 struct checker {
     const bool *unknown; /* by knob, or NULL */
     void (*report)(void *context, const struct knob *knob, const char *text);
@@ -431,6 +434,22 @@ static void check_heads(struct checker *checker, const struct model_config *m)
                    m->kv_heads, m->n_heads);
 }
 
+/* In double, for the products pass 2^63. Rows of the residual stream and of the probabilities. */
+static void check_dropout(struct checker *checker, const struct model_config *m, int64_t batch_size)
+{
+    double B = (double)batch_size, T = (double)m->context_length, H = (double)m->n_heads;
+    if (m->dropout > 0 && B * H * T * ceil(T / 4) > DROPOUT_GROUPS)
+        check_fail(checker, "model.dropout", "model.dropout training.batch_size model.n_heads model.context_length",
+                   "dropout needs batch_size * n_heads * context_length^2 / 4 of at most 2^34, and %" PRId64
+                   " * %" PRId64 " * %" PRId64 "^2 / 4 is %.4g: expected smaller ones, or dropout 0",
+                   batch_size, m->n_heads, m->context_length, B * H * T * ceil(T / 4));
+    else if (m->dropout > 0 && B * T * ceil((double)m->d_model / 4) > DROPOUT_GROUPS)
+        check_fail(checker, "model.dropout", "model.dropout training.batch_size model.d_model model.context_length",
+                   "dropout needs batch_size * context_length * d_model / 4 of at most 2^34, and %" PRId64 " * %" PRId64
+                   " * %" PRId64 " / 4 is %.4g: expected smaller ones, or dropout 0",
+                   batch_size, m->context_length, m->d_model, B * T * ceil((double)m->d_model / 4));
+}
+
 size_t config_check_known(const struct config *config, const bool *unknown,
                           void (*report)(void *, const struct knob *, const char *), void *context)
 {
@@ -438,6 +457,7 @@ size_t config_check_known(const struct config *config, const bool *unknown,
     const struct model_config *m = &config->model;
     const struct training_config *t = &config->training;
     check_heads(&checker, m);
+    check_dropout(&checker, m, t->batch_size);
     if (m->mtp_depth > m->context_length)
         check_fail(&checker, "model.mtp_depth", "model.mtp_depth model.context_length",
                    "mtp_depth %" PRId64 " is more than context_length %" PRId64 ": the last depth would have no target",

@@ -216,6 +216,12 @@ Test(knob, combinations_that_cannot_be_trained_are_named)
          "model.rope_base: rope_base 1e-308 with rope_scale 1e-12 makes rotation speeds that no number holds"},
         {{{"model.position", "rope"}, {"model.rope_scale", "1e-308"}},
          "model.rope_scale: rope_scale 1e-308 makes rotation speeds that no number holds"},
+        {{{"model.dropout", "0.1"}, {"model.context_length", "65536"}},
+         "model.dropout: dropout needs batch_size * n_heads * context_length^2 / 4 of at most 2^34, and 8 * 4 * "
+         "65536^2 / 4 is 3.436e+10"},
+        {{{"model.dropout", "0.1"}, {"training.batch_size", "1048576"}, {"model.d_model", "4096"}},
+         "model.dropout: dropout needs batch_size * context_length * d_model / 4 of at most 2^34, and 1048576 * 128 * "
+         "4096 / 4 is 1.374e+11"},
         {{{"data.tokenizer.vocab_size", "258"}}, "data.tokenizer.vocab_size: vocab_size 258 is below 259"},
     };
     struct config config;
@@ -241,6 +247,28 @@ Test(knob, combinations_that_cannot_be_trained_are_named)
     set(&config, "model.position", "rope");
     set(&config, "model.rope_scale", "1e-290");
     cr_expect_eq(check(&config), 0, "senseless, but finite: %s", told);
+}
+
+Test(knob, draws_of_dropout_may_fill_a_step_to_the_last)
+{
+    struct config config;
+    config_init(&config);
+    set(&config, "model.context_length", "65536");
+    cr_expect_eq(check(&config), 0, "nothing is drawn: %s", told);
+    set(&config, "model.dropout", "0.1");
+    set(&config, "training.batch_size", "4");
+    cr_expect_eq(check(&config), 0, "4 * 4 * 65536^2 / 4 is 2^34: %s", told);
+    set(&config, "model.context_length", "65533");
+    cr_expect_eq(check(&config), 0, "%s", told);
+    set(&config, "model.n_heads", "1");
+    set(&config, "training.batch_size", "5");
+    set(&config, "model.context_length", "117233");
+    cr_expect_eq(check(&config), 1, "rows begin at whole groups: %s", told);
+    set(&config, "model.context_length", "1048576");
+    set(&config, "training.batch_size", "1048576");
+    set(&config, "model.n_heads", "4096");
+    set(&config, "model.d_model", "4096");
+    cr_expect_eq(check(&config), 1, "past 2^63 too: %s", told);
 }
 
 Test(knob, a_combination_with_an_unknown_knob_is_left_out)
