@@ -204,11 +204,14 @@ const char *knob_describe(const struct knob *knob, char *buf, size_t size)
         break;
     case KNOB_NUMBER: {
         struct range range = range_of(knob);
+        char low[KNOB_TEXT_SIZE], high[KNOB_TEXT_SIZE];
+        number_format(range.low, low);
+        number_format(isinf(range.high) ? 0 : range.high, high);
         if (isinf(range.high))
-            snprintf(buf, size, "a finite number %s %g", range.low_open ? "above" : "of at least", range.low);
+            snprintf(buf, size, "a finite number %s %s", range.low_open ? "above" : "of at least", low);
         else
-            snprintf(buf, size, "a number %s %g and %s %g", range.low_open ? "above" : "of at least", range.low,
-                     range.high_open ? "below" : "at most", range.high);
+            snprintf(buf, size, "a number %s %s and %s %s", range.low_open ? "above" : "of at least", low,
+                     range.high_open ? "below" : "at most", high);
         break;
     }
     case KNOB_BOOLEAN: snprintf(buf, size, "true or false"); break;

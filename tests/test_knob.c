@@ -2,6 +2,7 @@
 #include "core/knob.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +122,15 @@ Test(knob, a_bad_number_says_what_is_allowed)
     expect_refused("training.steps", "40", true,
                    "training.steps is '\"40\"': expected a whole number from 1 to 1000000000 without quotes");
     expect_refused("model.qk_norm", "yes", false, "model.qk_norm is 'yes': expected true or false");
+}
+
+Test(knob, an_epsilon_that_fp32_makes_zero_is_refused)
+{
+    expect_refused("training.adam_epsilon", "1e-40", false,
+                   "training.adam_epsilon is '1e-40': expected a finite number of at least 1.17549435e-38");
+    expect_refused("training.adam_epsilon", "0", false,
+                   "training.adam_epsilon is '0': expected a finite number of at least 1.17549435e-38");
+    cr_expect_geq((float)parsed("training.adam_epsilon", "1.17549435e-38").number, FLT_MIN);
 }
 
 Test(knob, only_spellings_of_yaml_core_are_numbers)
