@@ -204,11 +204,14 @@ const char *knob_describe(const struct knob *knob, char *buf, size_t size)
         break;
     case KNOB_NUMBER: {
         struct range range = range_of(knob);
+        char low[KNOB_TEXT_SIZE], high[KNOB_TEXT_SIZE];
+        number_format(range.low, low);
+        number_format(isinf(range.high) ? 0 : range.high, high);
         if (isinf(range.high))
-            snprintf(buf, size, "a finite number %s %g", range.low_open ? "above" : "of at least", range.low);
+            snprintf(buf, size, "a finite number %s %s", range.low_open ? "above" : "of at least", low);
         else
-            snprintf(buf, size, "a number %s %g and %s %g", range.low_open ? "above" : "of at least", range.low,
-                     range.high_open ? "below" : "at most", range.high);
+            snprintf(buf, size, "a number %s %s and %s %s", range.low_open ? "above" : "of at least", low,
+                     range.high_open ? "below" : "at most", high);
         break;
     }
     case KNOB_BOOLEAN: snprintf(buf, size, "true or false"); break;
@@ -357,19 +360,38 @@ bool rotation_speed_fits(double speed)
 
 enum { BPE_SMALLEST = 256 + 3 };
 
+/* Groups of four numbers that dropout draws at one site and step: kernels.h numbers them up to the next step's. */
+#define DROPOUT_GROUPS 17179869184.0 /* 2^34 */
+
 struct checker {
+    const bool *unknown; /* by knob, or NULL */
     void (*report)(void *context, const struct knob *knob, const char *text);
     void *context;
     size_t count;
 };
 
-static void check_fail(struct checker *checker, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* One of the knobs, named with blanks between them, has an unknown value. */
+static bool check_is_open(const struct checker *checker, const char *names)
+{
+    for (size_t i = 0; checker->unknown && i < knob_count; i++) {
+        size_t length = strlen(knobs[i].name);
+        for (const char *p = names; checker->unknown[i] && (p = strstr(p, knobs[i].name)); p += length)
+            if (p[length] == 0 || p[length] == ' ')
+                return true;
+    }
+    return false;
+}
 
-static void check_fail(struct checker *checker, const char *name, const char *format, ...)
+static void check_fail(struct checker *checker, const char *name, const char *reads, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* reads: every knob that had a part in it. */
+static void check_fail(struct checker *checker, const char *name, const char *reads, const char *format, ...)
 {
     char text[512];
     va_list args;
+    if (check_is_open(checker, reads))
+        return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
@@ -377,63 +399,94 @@ static void check_fail(struct checker *checker, const char *name, const char *fo
     checker->report(checker->context, knob_find(name), text);
 }
 
+#define HEAD_KNOBS "model.d_model model.n_heads model.head_dim"
+
 /* The fastest pair is the first, and of a base below 1 the last. */
 static void check_rotation(struct checker *checker, const struct model_config *m)
 {
+    static const char reads[] = HEAD_KNOBS " model.position model.rope_scale model.rope_base";
     int64_t D = model_shape_of(m, 1).head_dim;
     double first = rotation_speed(m, 0, D), last = rotation_speed(m, D / 2 - 1, D);
     char base[KNOB_TEXT_SIZE], scale[KNOB_TEXT_SIZE];
     number_format(m->rope_base, base);
     number_format(m->rope_scale, scale);
     if (!rotation_speed_fits(first))
-        check_fail(checker, "model.rope_scale",
+        check_fail(checker, "model.rope_scale", reads,
                    "rope_scale %s makes rotation speeds that no number holds: expected a larger one", scale);
     else if (!rotation_speed_fits(last))
-        check_fail(checker, "model.rope_base",
+        check_fail(checker, "model.rope_base", reads,
                    "rope_base %s with rope_scale %s makes rotation speeds that no number holds: expected a larger one",
                    base, scale);
+}
+
+static void check_heads(struct checker *checker, const struct model_config *m)
+{
+    if (!m->head_dim && m->d_model % m->n_heads)
+        check_fail(checker, "model.n_heads", HEAD_KNOBS,
+                   "d_model %" PRId64 " does not divide into n_heads %" PRId64 " (remainder %" PRId64
+                   "): choose a divisor of d_model or set head_dim",
+                   m->d_model, m->n_heads, m->d_model % m->n_heads);
+    else if (m->position == POSITION_ROPE && model_shape_of(m, 1).head_dim % 2)
+        check_fail(checker, m->head_dim ? "model.head_dim" : "model.n_heads", HEAD_KNOBS " model.position",
+                   "position rope needs an even head_dim, and head_dim is %" PRId64, model_shape_of(m, 1).head_dim);
+    else if (m->position == POSITION_ROPE)
+        check_rotation(checker, m);
+    if (m->kv_heads && m->n_heads % m->kv_heads)
+        check_fail(checker, "model.kv_heads", "model.kv_heads model.n_heads",
+                   "kv_heads %" PRId64 " is not a divisor of n_heads %" PRId64 ": choose one of its divisors, or 0",
+                   m->kv_heads, m->n_heads);
+}
+
+/* In double, for the products pass 2^63. Rows of the residual stream and of the probabilities. */
+static void check_dropout(struct checker *checker, const struct model_config *m, int64_t batch_size)
+{
+    double B = (double)batch_size, T = (double)m->context_length, H = (double)m->n_heads;
+    if (m->dropout > 0 && B * H * T * ceil(T / 4) > DROPOUT_GROUPS)
+        check_fail(checker, "model.dropout", "model.dropout training.batch_size model.n_heads model.context_length",
+                   "dropout needs batch_size * n_heads * context_length^2 / 4 of at most 2^34, and %" PRId64
+                   " * %" PRId64 " * %" PRId64 "^2 / 4 is %.4g: expected smaller ones, or dropout 0",
+                   batch_size, m->n_heads, m->context_length, B * H * T * ceil(T / 4));
+    else if (m->dropout > 0 && B * T * ceil((double)m->d_model / 4) > DROPOUT_GROUPS)
+        check_fail(checker, "model.dropout", "model.dropout training.batch_size model.d_model model.context_length",
+                   "dropout needs batch_size * context_length * d_model / 4 of at most 2^34, and %" PRId64 " * %" PRId64
+                   " * %" PRId64 " / 4 is %.4g: expected smaller ones, or dropout 0",
+                   batch_size, m->context_length, m->d_model, B * T * ceil((double)m->d_model / 4));
+}
+
+size_t config_check_known(const struct config *config, const bool *unknown,
+                          void (*report)(void *, const struct knob *, const char *), void *context)
+{
+    struct checker checker = {unknown, report, context, 0};
+    const struct model_config *m = &config->model;
+    const struct training_config *t = &config->training;
+    check_heads(&checker, m);
+    check_dropout(&checker, m, t->batch_size);
+    if (m->mtp_depth > m->context_length)
+        check_fail(&checker, "model.mtp_depth", "model.mtp_depth model.context_length",
+                   "mtp_depth %" PRId64 " is more than context_length %" PRId64 ": the last depth would have no target",
+                   m->mtp_depth, m->context_length);
+    if (m->position == POSITION_SINUSOIDAL && m->d_model % 2)
+        check_fail(&checker, "model.d_model", "model.d_model model.position",
+                   "position sinusoidal needs an even d_model, and it is %" PRId64, m->d_model);
+    if (t->warmup_steps > t->steps)
+        check_fail(&checker, "training.warmup_steps", "training.warmup_steps training.steps",
+                   "warmup_steps %" PRId64 " is more than steps %" PRId64 ": expected at most steps", t->warmup_steps,
+                   t->steps);
+    if (t->min_learning_rate > t->learning_rate)
+        check_fail(&checker, "training.min_learning_rate", "training.min_learning_rate training.learning_rate",
+                   "min_learning_rate %g is above learning_rate %g: expected at most learning_rate",
+                   t->min_learning_rate, t->learning_rate);
+    if (config->tokenizer.kind == TOKENIZER_BPE && config->tokenizer.vocab_size < BPE_SMALLEST)
+        check_fail(&checker, "data.tokenizer.vocab_size", "data.tokenizer.vocab_size data.tokenizer.kind",
+                   "vocab_size %" PRId64 " is below %d: expected room for 256 bytes and 3 special tokens",
+                   config->tokenizer.vocab_size, BPE_SMALLEST);
+    return checker.count;
 }
 
 size_t config_check(const struct config *config, void (*report)(void *, const struct knob *, const char *),
                     void *context)
 {
-    struct checker checker = {report, context, 0};
-    const struct model_config *m = &config->model;
-    const struct training_config *t = &config->training;
-    if (!m->head_dim && m->d_model % m->n_heads)
-        check_fail(&checker, "model.n_heads",
-                   "d_model %" PRId64 " does not divide into n_heads %" PRId64 " (remainder %" PRId64
-                   "): choose a divisor of d_model or set head_dim",
-                   m->d_model, m->n_heads, m->d_model % m->n_heads);
-    else if (m->position == POSITION_ROPE && model_shape_of(m, 1).head_dim % 2)
-        check_fail(&checker, m->head_dim ? "model.head_dim" : "model.n_heads",
-                   "position rope needs an even head_dim, and head_dim is %" PRId64, model_shape_of(m, 1).head_dim);
-    else if (m->position == POSITION_ROPE)
-        check_rotation(&checker, m);
-    if (m->kv_heads && m->n_heads % m->kv_heads)
-        check_fail(&checker, "model.kv_heads",
-                   "kv_heads %" PRId64 " is not a divisor of n_heads %" PRId64 ": choose one of its divisors, or 0",
-                   m->kv_heads, m->n_heads);
-    if (m->mtp_depth > m->context_length)
-        check_fail(&checker, "model.mtp_depth",
-                   "mtp_depth %" PRId64 " is more than context_length %" PRId64 ": the last depth would have no target",
-                   m->mtp_depth, m->context_length);
-    if (m->position == POSITION_SINUSOIDAL && m->d_model % 2)
-        check_fail(&checker, "model.d_model", "position sinusoidal needs an even d_model, and it is %" PRId64,
-                   m->d_model);
-    if (t->warmup_steps > t->steps)
-        check_fail(&checker, "training.warmup_steps",
-                   "warmup_steps %" PRId64 " is more than steps %" PRId64 ": expected at most steps", t->warmup_steps,
-                   t->steps);
-    if (t->min_learning_rate > t->learning_rate)
-        check_fail(&checker, "training.min_learning_rate",
-                   "min_learning_rate %g is above learning_rate %g: expected at most learning_rate",
-                   t->min_learning_rate, t->learning_rate);
-    if (config->tokenizer.kind == TOKENIZER_BPE && config->tokenizer.vocab_size < BPE_SMALLEST)
-        check_fail(&checker, "data.tokenizer.vocab_size",
-                   "vocab_size %" PRId64 " is below %d: expected room for 256 bytes and 3 special tokens",
-                   config->tokenizer.vocab_size, BPE_SMALLEST);
-    return checker.count;
+    return config_check_known(config, NULL, report, context);
 }
 
 /* ---- equal meanings ---- */
@@ -475,4 +528,12 @@ void config_canonicalize(struct config *config, bool *ignored)
         knob_reset("data.tokenizer.vocab_size", config, ignored);
         knob_reset("data.tokenizer.min_frequency", config, ignored);
     }
+}
+
+void config_keep_multiplier(struct config *canonical, const struct config *given)
+{
+    if (given->model.ff_hidden)
+        return;
+    canonical->model.ff_multiplier = given->model.ff_multiplier;
+    canonical->model.ff_hidden = 0;
 }

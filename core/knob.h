@@ -112,10 +112,19 @@ void config_init(struct config *config);
 size_t config_check(const struct config *config,
                     void (*report)(void *context, const struct knob *knob, const char *text), void *context);
 
+/* The same of what is known: unknown, if not NULL, has knob_count entries and is true for each knob whose value could
+ * not be read; a combination in which such a knob has a part is left out. */
+size_t config_check_known(const struct config *config, const bool *unknown,
+                          void (*report)(void *context, const struct knob *knob, const char *text), void *context);
+
 /* Settings that mean the same become equal: derived sizes written out go back to 0, knobs that others make
  * meaningless (rope_base with learned positions) go back to their default. ignored, if not NULL, has knob_count
  * entries and is set true for each knob of the second sort that was not at its default. */
 void config_canonicalize(struct config *config, bool *ignored);
+
+/* Where the width was given by ff_multiplier, a canonical form says so again, not what the width comes to: for records,
+ * which people group by. The canonical form of the outcome is the same. */
+void config_keep_multiplier(struct config *canonical, const struct config *given);
 
 /* What the settings mean for the model's form: every 0 replaced by what it stands for. */
 struct model_shape {

@@ -5,10 +5,12 @@
 
 #include "core/bpe.h"
 #include "core/cpu.h"
+#include "core/memory.h"
 #include "core/tokenizer.h"
 #include "runner/command.h"
 #include "runner/dataset.h"
 #include "runner/experiment.h"
+#include "runner/file.h"
 #include "runner/footprint.h"
 #include "runner/inspect.h"
 #include "runner/json.h"
@@ -36,10 +38,13 @@ static void residuals_release(struct residuals *residuals)
 /* The run was made of the variant's model: else its depth would be set beside another's. */
 static bool run_matches(const struct trained_run *run, const struct config *config, const char *name, struct error *err)
 {
+    struct config variant = *config, trained = run->config;
+    config_canonicalize(&variant, NULL);
+    config_canonicalize(&trained, NULL);
     for (size_t i = 0; i < knob_count; i++) {
         char ours[KNOB_TEXT_SIZE], theirs[KNOB_TEXT_SIZE];
         const struct knob *knob = &knobs[i];
-        union knob_value a = knob_get(knob, config), b = knob_get(knob, &run->config);
+        union knob_value a = knob_get(knob, &variant), b = knob_get(knob, &trained);
         if (strcmp(knob->group, "model") == 0 && !knob_equal(knob, a, b))
             return error_set(err, "run '%.200s' has %s=%s, the variant has %s: name a run of the same variant", name,
                              knob->name, knob_format(knob, b, theirs), knob_format(knob, a, ours));
@@ -112,22 +117,36 @@ static void tell(void *context, const char *text)
     message("%s", text);
 }
 
-/* Only a char tokenizer has to read the text to know. False and err when that cannot be read. */
-static bool vocabulary_size(const struct variant *variant, int64_t *size, struct error *err)
+struct vocabulary {
+    int64_t size;
+    bool asked; /* the size the file asks for: there is no text to learn one from */
+};
+
+/* Tokens of bytes are known; others are learnt from the text, or found in the cache beside the database. False and err
+ * when characters cannot be counted. */
+static bool vocabulary_learn(const struct variant *variant, const char *database, struct vocabulary *vocabulary,
+                             struct error *err)
 {
+    const struct tokenizer_config *wanted = &variant->config.tokenizer;
     struct dataset dataset = {.map = NULL};
-    *size = variant->config.tokenizer.kind == TOKENIZER_BYTE ? BPE_FIRST_MERGE : variant->config.tokenizer.vocab_size;
-    if (variant->config.tokenizer.kind != TOKENIZER_CHAR)
+    *vocabulary = (struct vocabulary){.size = BPE_FIRST_MERGE};
+    if (wanted->kind == TOKENIZER_BYTE)
         return true;
-    char *cache = shadow_make("results/cache", err);
+    char *folder = path_folder(database), *kept = path_join(folder, "cache"), *cache = shadow_make(kept, err);
+    memory_free(folder);
+    memory_free(kept);
     if (!cache)
         return false;
     bool good = dataset_prepare(&variant->data, &variant->config, cache, tell, NULL, &dataset, err);
     if (good)
-        *size = tokenizer_vocab_size(dataset.tokenizer);
+        vocabulary->size = tokenizer_vocab_size(dataset.tokenizer);
     dataset_close(&dataset);
     shadow_remove(cache);
-    return good;
+    if (good || wanted->kind != TOKENIZER_BPE)
+        return good;
+    message("note: the vocabulary is the one asked for: %s", err->text);
+    *vocabulary = (struct vocabulary){.size = wanted->vocab_size, .asked = true};
+    return true;
 }
 
 /* ---- JSON ---- */
@@ -239,7 +258,7 @@ static void print_parts(const struct tensor_table *table, int width)
     printf("%-*s  %-14s  %13s  %6.2f\n", width, "total", "", format_count((int64_t)table->total, number), 100.0);
 }
 
-/* What a worker takes: all but its text, which is not read here. */
+/* What a worker takes: all but its text. */
 static void worker_memory_print(const struct inspection *inspection)
 {
     struct footprint parts;
@@ -268,10 +287,9 @@ static void print_costs(const struct inspection *inspection)
                log((double)inspection->vocab_size));
 }
 
-static void print_text(const struct experiment *experiment, const struct variant *variant,
+static void print_text(const struct experiment *experiment, const struct variant *variant, bool asked,
                        const struct inspection *inspection)
 {
-    bool asked = variant->config.tokenizer.kind == TOKENIZER_BPE;
     int width = (int)strlen("operation");
     char number[32];
     for (size_t i = 0; i < inspection->table->count; i++)
@@ -343,11 +361,12 @@ static int inspect_command(const struct command *command, const struct arguments
 {
     (void)command;
     struct problems problems;
-    struct experiment_options options = {.sets = NULL};
+    struct experiment_options options = {.yes = true}; /* nothing is trained, however many there are */
     struct inspection inspection = {.table = NULL};
     struct residuals residuals = {.plain = {0}};
     struct error err;
-    int64_t vocab_size;
+    struct vocabulary vocabulary;
+    const char *database = option_text(arguments, "db", "results/results.db");
     int code = EXIT_USAGE;
     blas_use_one_thread();
     problems_init(&problems);
@@ -357,13 +376,14 @@ static int inspect_command(const struct command *command, const struct arguments
         experiment ? variant_find(experiment, option_text(arguments, "variant", NULL)) : NULL;
     if (!variant)
         goto done;
-    if (!vocabulary_size(variant, &vocab_size, &err) ||
-        !inspect_run(&variant->config, vocab_size, experiment->seeds[0], &inspection, &err)) {
+    if (!vocabulary_learn(variant, database, &vocabulary, &err) ||
+        !inspect_run(&variant->config, vocabulary.size, experiment->seeds[0], &inspection, &err)) {
         message("runner inspect: %s", err.text);
         goto done;
     }
     if (inspection.walked) {
-        code = (int)residuals_measure(&residuals, arguments, &variant->config, vocab_size, experiment->seeds[0], &err);
+        code = (int)residuals_measure(&residuals, arguments, &variant->config, vocabulary.size, experiment->seeds[0],
+                                      &err);
         if (code != EXIT_DONE) {
             message("runner inspect: %s", err.text);
             goto done;
@@ -372,7 +392,7 @@ static int inspect_command(const struct command *command, const struct arguments
     if (arguments->json) {
         print_json(experiment, variant, &inspection, &residuals);
     } else {
-        print_text(experiment, variant, &inspection);
+        print_text(experiment, variant, vocabulary.asked, &inspection);
         if (inspection.walked)
             print_residuals(&residuals, &variant->config);
     }
@@ -392,7 +412,10 @@ static const struct option inspect_options[] = {
      .kind = OPTION_TEXT,
      .argument = "RUN",
      .doc = "a finished run of the variant (key prefix or experiment/variant/seed): its residual variance as well"},
-    {.name = "db", .kind = OPTION_TEXT, .argument = "PATH", .doc = "where RUN is; results/results.db when not given"},
+    {.name = "db",
+     .kind = OPTION_TEXT,
+     .argument = "PATH",
+     .doc = "where RUN is and text is cached; results/results.db when not given"},
     {.name = NULL},
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/memory.h"
@@ -178,8 +179,10 @@ static bool streams_write(const struct preparation *preparation, const char *pat
     header->floor = header->unknown ? 0 : corpus_split_floor(&preparation->split);
     memcpy(header->corpus_hash, preparation->corpus_hash, sizeof header->corpus_hash);
     hash_bytes(image, image_size, header->tokenizer_hash);
-    bool good = token_file_write(path, header, image, streams, err);
+    char *folder = path_folder(path);
+    bool good = folder_make(folder, err) && token_file_write(path, header, image, streams, err);
     *preparation->cache_failed = !good;
+    memory_free(folder);
     memory_free(image);
     return good;
 }
@@ -336,7 +339,19 @@ static bool dataset_make(const struct preparation *preparation, const char *path
             return true;
         prepare_note(preparation, "%s; it is made anew", damage.text);
     }
-    return cache_build(preparation, path, err) && dataset_map(path, false, context_length, dataset, err);
+    struct stat status = {.st_ino = 0};
+    if (!cache_build(preparation, path, err) || stat(path, &status) != 0 ||
+        !dataset_map(path, false, context_length, dataset, err))
+        return false;
+    dataset->made = status.st_ino;
+    return true;
+}
+
+void dataset_unmake(const struct dataset *dataset)
+{
+    struct stat status;
+    if (dataset->made && stat(dataset->path, &status) == 0 && status.st_ino == dataset->made)
+        unlink(dataset->path);
 }
 
 static bool text_read(const struct data_spec *spec, struct preparation *preparation, struct error *err)
@@ -361,10 +376,6 @@ bool dataset_prepare(const struct data_spec *spec, const struct config *config, 
     char *path = NULL;
     memset(dataset, 0, sizeof *dataset);
     bool good = text_read(spec, &preparation, err);
-    if (good) {
-        good = folder_make(cache_folder, err);
-        dataset->cache_failed = !good;
-    }
     if (good) {
         folder_remove_stale(cache_folder, STALE_SECONDS);
         path = cache_path(&preparation, cache_folder);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/tokenizer.h"
 #include "core/trainer.h"
@@ -33,6 +34,7 @@ struct dataset {
     struct dataset_split splits[DATASET_SPLITS];
     size_t split_count;
     bool cache_failed; /* dataset_prepare() found the text good and the disk not */
+    ino_t made;        /* private: of the cache file when it is new, else 0 */
     void *map;         /* private */
     size_t map_size;
 };
@@ -44,6 +46,9 @@ struct dataset {
 bool dataset_prepare(const struct data_spec *spec, const struct config *config, const char *cache_folder,
                      void (*note)(void *context, const char *text), void *context, struct dataset *dataset,
                      struct error *err);
+
+/* Removes the cache file when dataset_prepare() made it and nobody put another in its place. */
+void dataset_unmake(const struct dataset *dataset);
 
 /* Maps a cache file a parent has prepared, in milliseconds: its header is checked against its checksum and the file's
  * size, the streams were checked by dataset_prepare(). Kinds whose validation text has no whole block of

@@ -17,6 +17,11 @@ static const char *const top_words[] = {"name",          "description",    "exte
                                         "launcher",      "compare.metric", "compare.split",    "compare.margin",
                                         "compare.alpha", "sweep.method",   "sweep.parameters", "sweep.variants",
                                         "sweep.include", "sweep.exclude"};
+/* What a mapping at the top may stand under. */
+static const char *const section_words[] = {"data",     "model",          "training",         "evaluation",
+                                            "seeds",    "sweep",          "baseline",         "compare",
+                                            "launcher", "data.tokenizer", "sweep.parameters", "sweep.variants"};
+enum { SECTION_WORDS = sizeof section_words / sizeof section_words[0] };
 static const char *const compare_words[] = {"metric", "split", "margin", "alpha"};
 enum { TOP_WORDS = sizeof top_words / sizeof top_words[0], COMPARE_WORDS = 4 };
 
@@ -40,8 +45,10 @@ static char *name_from_path(const char *path)
     return memory_copy_bytes(start, dot && dot != start ? (size_t)(dot - start) : strlen(start));
 }
 
-static char *name_read(const struct yaml *node, const char *path, struct problems *problems)
+static char *name_read(const struct experiment_draft *draft, const char *path)
 {
+    const struct yaml *node = yaml_get(draft->tree.root, "name");
+    struct problems *problems = draft->problems;
     char *from_path = name_from_path(path), *name = text_read(node, "name", from_path, problems);
     bool own = node && !yaml_is_null(node);
     size_t length = strlen(name);
@@ -49,8 +56,8 @@ static char *name_read(const struct yaml *node, const char *path, struct problem
     for (const char *p = name; *p; p++)
         good &= (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
                 strchr("._-", *p) != NULL;
-    if (!good)
-        problem_add(problems, own ? node->place : (struct place){path, 0, 0},
+    if (!good && (own || draft->tree.complete))
+        problem_add(problems, own ? node->place : draft->place,
                     "%s '%.120s': expected 1 to %d letters, digits, '.', '_' or '-'%s",
                     own ? "name is" : "the file's name gives the experiment's name", name, NAME_LIMIT,
                     own ? "" : "; add a line name: ...");
@@ -124,6 +131,75 @@ static void key_see(void *context, int setting, struct place key_place, const st
     setting_list_add(reader->list, setting, key_place, node, reader->draft->problems);
 }
 
+/* A section whose own name is misspelt: what it sets is not known, and nothing more is said of it. */
+static void guess_see(void *context, int setting, struct place key_place, const struct yaml *node)
+{
+    (void)node;
+    key_see(context, setting, key_place, NULL);
+}
+
+static void varied_see(void *context, int setting, struct place key_place, const struct yaml *node)
+{
+    struct experiment_draft *draft = context;
+    (void)key_place;
+    (void)node;
+    draft->varied[setting] = true;
+}
+
+/* Whatever part of a sweep the node is: every setting anywhere in it. */
+static void varied_guess(struct experiment_draft *draft, const struct yaml *node, struct problems *untold)
+{
+    if (node->kind == YAML_MAPPING)
+        setting_walk(node, NULL, varied_see, draft, untold);
+    for (size_t i = 0; i < node->count; i++)
+        varied_guess(draft, node->items[i], untold);
+}
+
+static void section_guess(struct experiment_draft *draft, const char *section, struct place place,
+                          const struct yaml *node)
+{
+    struct key_reader own = {draft, &draft->own}, overrides = {draft, &draft->overrides};
+    struct problems untold;
+    problems_init(&untold);
+    if (strncmp(section, "sweep", strlen("sweep")) == 0)
+        varied_guess(draft, node, &untold);
+    else if (strcmp(section, "baseline") == 0)
+        setting_walk(node, NULL, guess_see, &overrides, &untold);
+    else
+        setting_entry(section, place, node, guess_see, &own, &untold);
+    problems_release(&untold);
+}
+
+/* "launchr.time" to "launcher.time", where the first word is near that of a section without settings. */
+static bool dotted_report(struct problems *problems, struct place place, const char *key)
+{
+    static const char *const words[] = {"launcher", "compare", "baseline"};
+    char first[64];
+    size_t length = strcspn(key, ".");
+    if (!key[length] || length >= sizeof first)
+        return false;
+    snprintf(first, sizeof first, "%.*s", (int)length, key);
+    const char *nearest = suggest_nearest(first, words, sizeof words / sizeof words[0]);
+    if (nearest)
+        problem_add(problems, place, "unknown key '%s': did you mean %s%s?", key, nearest, key + length);
+    return nearest != NULL;
+}
+
+static void unknown_read(struct experiment_draft *draft, const char *key, struct place place, const struct yaml *node)
+{
+    bool section = node->kind == YAML_MAPPING && node->count, dotted = strchr(key, '.') != NULL;
+    if (!section && dotted_report(draft->problems, place, key))
+        return;
+    const char *meant =
+        section ? unknown_key_report(draft->problems, place, key, section_words, SECTION_WORDS)
+                : unknown_key_report(draft->problems, place, key, dotted ? NULL : top_words, dotted ? 0 : TOP_WORDS);
+    int setting = meant ? setting_find(meant) : -1;
+    if (setting >= 0)
+        setting_list_add(&draft->own, setting, place, NULL, draft->problems);
+    else if (section && meant)
+        section_guess(draft, meant, place, node);
+}
+
 /* Read elsewhere by name. */
 static bool key_is_plain(const char *key)
 {
@@ -180,8 +256,11 @@ static void key_read(struct experiment_draft *draft, size_t index)
     } else if (key_starts(key, "baseline")) {
         const char *path = key + strlen("baseline.");
         draft->baseline_given = true;
+        const char *meant = NULL;
         if (!setting_entry(path, place, node, key_see, &overrides, draft->problems))
-            unknown_key_report(draft->problems, place, path, NULL, 0);
+            meant = unknown_key_report(draft->problems, place, path, NULL, 0);
+        if (meant && setting_find(meant) >= 0)
+            setting_list_add(&draft->overrides, setting_find(meant), place, NULL, draft->problems);
     } else if (key_starts(key, "launcher")) {
         launcher_add(draft, key + strlen("launcher."), place, node);
     } else if (key_starts(key, "compare")) {
@@ -191,8 +270,7 @@ static void key_read(struct experiment_draft *draft, size_t index)
                 return;
         unknown_key_report(draft->problems, place, field, compare_words, COMPARE_WORDS);
     } else if (!setting_entry(key, place, node, key_see, &own, draft->problems))
-        unknown_key_report(draft->problems, place, key, strchr(key, '.') ? NULL : top_words,
-                           strchr(key, '.') ? 0 : TOP_WORDS);
+        unknown_read(draft, key, place, node);
 }
 
 static struct place key_place(const struct yaml *root, const char *key)
@@ -203,29 +281,33 @@ static struct place key_place(const struct yaml *root, const char *key)
     return root->place;
 }
 
+static void block_read(struct experiment_draft *draft, const struct yaml *node, struct place place)
+{
+    sweep_block_read(node, place, draft->tree.complete, &draft->blocks[draft->block_count++], draft->problems);
+}
+
 static void sweeps_read(struct experiment_draft *draft)
 {
     const struct yaml *root = draft->tree.root, *one = yaml_get(root, "sweep"), *many = yaml_get(root, "sweeps");
     one = one && yaml_is_null(one) ? NULL : one;
     many = many && yaml_is_null(many) ? NULL : many;
-    if (one && many) {
+    if (one && many)
         problem_add(draft->problems, key_place(root, "sweeps"),
                     "sweep at line %d and sweeps at line %d: expected one of them", key_place(root, "sweep").line,
                     key_place(root, "sweeps").line);
-        return;
-    }
     if (one || many)
         draft->place = key_place(root, one ? "sweep" : "sweeps");
     if (many && (many->kind != YAML_SEQUENCE || many->count == 0)) {
         problem_add(draft->problems, many->place, "sweeps is %s: expected a list of sweeps",
                     many->kind == YAML_SEQUENCE ? "an empty list" : yaml_kind_name(many));
-        return;
+        many = NULL;
     }
-    size_t count = many ? many->count : one != NULL;
-    draft->blocks = memory_alloc(count, sizeof *draft->blocks);
+    size_t count = many ? many->count : 0;
+    draft->blocks = memory_alloc(count + 1, sizeof *draft->blocks);
+    if (one)
+        block_read(draft, one, draft->place);
     for (size_t i = 0; i < count; i++)
-        sweep_block_read(many ? many->items[i] : one, many ? many->items[i]->place : draft->place,
-                         &draft->blocks[draft->block_count++], draft->problems);
+        block_read(draft, many->items[i], many->items[i]->place);
 }
 
 /* An axis varies what --set would fix. */
@@ -245,6 +327,7 @@ static void sets_check(const struct experiment_draft *draft)
 static void settings_make(struct experiment_draft *draft)
 {
     settings_init(&draft->base);
+    memset(draft->base.unread, !draft->tree.complete, sizeof draft->base.unread);
     for (size_t i = 0; i < draft->own.count; i++)
         settings_apply(&draft->base, &draft->own.values[i]);
     draft->control = draft->base;
@@ -254,28 +337,39 @@ static void settings_make(struct experiment_draft *draft)
 
 /* ---- all of it ---- */
 
+static bool blocks_are_good(const struct experiment_draft *draft)
+{
+    bool good = true;
+    for (size_t i = 0; i < draft->block_count; i++)
+        good &= draft->blocks[i].good;
+    return good;
+}
+
 static void draft_read(struct experiment_draft *draft, const char *path)
 {
     const struct yaml *root = draft->tree.root;
     struct experiment *experiment = draft->experiment;
     draft->place = (struct place){root->place.file, 1, 1};
     experiment->path = memory_copy_text(path);
-    experiment->name = name_read(yaml_get(root, "name"), path, draft->problems);
+    experiment->name = name_read(draft, path);
     experiment->description = text_read(yaml_get(root, "description"), "description", "", draft->problems);
     for (size_t i = 0; i < root->count; i++)
         key_read(draft, i);
     compare_read(draft);
     sweeps_read(draft);
     sets_check(draft);
-    bool seeds = seed_plan_read(yaml_get(root, "seeds"), yaml_get(root, "seed"), draft->options->seeds, &draft->seeds,
-                                draft->problems);
+    bool seeds = seed_plan_read(yaml_get(root, "seeds"), yaml_get(root, "seed"), draft->options->seeds,
+                                draft->tree.complete, &draft->seeds, draft->problems);
     settings_make(draft);
-    if (seeds && !draft->problems->errors && variants_count_check(draft)) {
-        experiment->seeds = seed_plan_expand(&draft->seeds, &experiment->seed_count, draft->problems);
-        variants_build(draft);
-        if (!draft->problems->errors)
-            variants_filter(draft);
+    bool counted = seeds && blocks_are_good(draft) && variants_count_check(draft);
+    if (!counted || draft->problems->errors) {
+        points_check(draft);
+        return;
     }
+    experiment->seeds = seed_plan_expand(&draft->seeds, &experiment->seed_count, draft->problems);
+    variants_build(draft);
+    if (!draft->problems->errors)
+        variants_filter(draft);
 }
 
 static void draft_release(struct experiment_draft *draft)

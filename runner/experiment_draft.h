@@ -15,6 +15,7 @@ struct experiment_draft {
     struct experiment_tree tree;
     struct setting_list own, overrides; /* the file's settings; those under baseline: */
     bool baseline_given;                /* a baseline: key is written */
+    bool varied[SETTING_COUNT];         /* by a sweep under a misspelt key */
     struct settings base, control;      /* defaults + own; base + overrides */
     struct sweep_block *blocks;
     size_t block_count;
@@ -40,6 +41,12 @@ void points_walk(struct experiment_draft *draft, void (*see)(void *context, cons
 
 /* False with problems when the point cannot be trained: at its value that is to blame, or at the file's own. */
 bool point_check(struct experiment_draft *draft, const struct sweep_point *point, const struct settings *settings);
+
+/* Beside other problems of the file: every point of the blocks that are good, the file's own settings when a point that
+ * leaves them alone may be among the others, and the baseline. */
+void points_check(struct experiment_draft *draft);
+/* The baseline alone, when one is written. */
+void control_check(struct experiment_draft *draft);
 
 /* Fills the experiment's variants: checked, canonical, each once, labelled, the baseline marked. */
 void variants_build(struct experiment_draft *draft);

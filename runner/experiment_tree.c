@@ -16,8 +16,8 @@ enum { CHAIN_LIMIT = 16, PATH_LIMIT = 200, FLAT_LIMIT = 4000 };
 
 struct flattener {
     struct yaml *flat;
-    struct text_index seen;   /* path to index in flat */
-    const char *const *whole; /* keys whose values stay as they are; ends with NULL */
+    struct text_index seen; /* path to index in flat */
+    bool file;              /* a whole file, not a mapping of settings inside it */
     struct problems *problems;
 };
 
@@ -34,16 +34,27 @@ static void flat_add(struct flattener *f, const char *path, struct place key_pla
 {
     size_t earlier = text_index_find(&f->seen, path);
     if (earlier != SIZE_MAX || f->flat->count >= FLAT_LIMIT) {
-        if (earlier != SIZE_MAX)
+        if (earlier != SIZE_MAX) {
             problem_add(f->problems, key_place, "%s is given twice: first at line %d, again at line %d", path,
                         f->flat->key_places[earlier].line, key_place.line);
-        else
+            f->flat->items[earlier]->doubtful = true;
+        } else
             problem_add(f->problems, key_place, "more than %d keys: expected fewer", FLAT_LIMIT);
         yaml_tree_free(value);
         return;
     }
     text_index_add(&f->seen, path, f->flat->count);
     yaml_node_append(f->flat, memory_copy_text(path), key_place, value);
+}
+
+/* A key of the file or of a set of settings that holds others: any but a misspelt one and those read whole. */
+static bool key_is_section(const struct flattener *f, const char *key)
+{
+    static const char *const sections[] = {"data",     "model",   "training", "evaluation",
+                                           "baseline", "compare", "launcher", NULL};
+    char first[PATH_LIMIT];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(key, "."), key);
+    return !f->file || text_is_in(first, sections);
 }
 
 static void flatten(struct flattener *f, struct yaml *mapping, const char *prefix)
@@ -53,7 +64,7 @@ static void flatten(struct flattener *f, struct yaml *mapping, const char *prefi
         struct yaml *value = mapping->items[i];
         snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", mapping->keys[i]);
         const char *name = strncmp(path, "baseline.", 9) == 0 ? path + 9 : path;
-        if (value->kind == YAML_MAPPING && value->count && !text_is_in(path, f->whole) && setting_find(name) < 0) {
+        if (value->kind == YAML_MAPPING && value->count && key_is_section(f, path) && setting_find(name) < 0) {
             flatten(f, value, path);
             continue;
         }
@@ -63,9 +74,9 @@ static void flatten(struct flattener *f, struct yaml *mapping, const char *prefi
 }
 
 /* The mapping is used up; its place and file are kept. */
-static struct yaml *tree_flatten(struct yaml *mapping, const char *const *whole, struct problems *problems)
+static struct yaml *tree_flatten(struct yaml *mapping, bool file, struct problems *problems)
 {
-    struct flattener f = {yaml_node_create(YAML_MAPPING, mapping->place), {0}, whole, problems};
+    struct flattener f = {yaml_node_create(YAML_MAPPING, mapping->place), {0}, file, problems};
     flatten(&f, mapping, "");
     text_index_release(&f.seen);
     f.flat->file = mapping->file;
@@ -77,13 +88,12 @@ static struct yaml *tree_flatten(struct yaml *mapping, const char *const *whole,
 static void item_flatten(struct yaml *mapping, size_t index, struct problems *problems)
 {
     if (mapping->items[index]->kind == YAML_MAPPING)
-        mapping->items[index] = tree_flatten(mapping->items[index], NULL, problems);
+        mapping->items[index] = tree_flatten(mapping->items[index], false, problems);
 }
 
 static struct yaml *file_flatten(struct yaml *root, struct problems *problems)
 {
-    static const char *const whole[] = {"sweep", "sweeps", "seeds", NULL};
-    struct yaml *flat = tree_flatten(root, whole, problems);
+    struct yaml *flat = tree_flatten(root, true, problems);
     for (size_t i = 0; i < flat->count; i++) {
         struct yaml *sweep = flat->items[i];
         if (strcmp(flat->keys[i], "sweep") != 0 || sweep->kind != YAML_MAPPING)
@@ -140,8 +150,8 @@ static void file_keep(struct experiment_tree *tree, char *file)
     tree->files[tree->file_count++] = file;
 }
 
-/* Where the base stands, or NULL when there is none or it is no text. */
-static char *base_path(struct yaml *root, const char *path, struct place *place, struct problems *problems)
+/* Where the base stands, or NULL when there is none or (*bad) it is no text. */
+static char *base_path(struct yaml *root, const char *path, struct place *place, bool *bad, struct problems *problems)
 {
     const struct yaml *extends = yaml_get(root, "extends");
     if (!extends || yaml_is_null(extends))
@@ -150,6 +160,7 @@ static char *base_path(struct yaml *root, const char *path, struct place *place,
     if (extends->kind != YAML_SCALAR || !extends->text[0]) {
         problem_add(problems, extends->place, "extends is %s: expected the path of one file",
                     extends->kind == YAML_SCALAR ? "empty" : yaml_kind_name(extends));
+        *bad = true;
         return NULL;
     }
     char *folder = path_folder(path), *joined = path_join(folder, extends->text);
@@ -161,14 +172,21 @@ static char *base_path(struct yaml *root, const char *path, struct place *place,
     return plain;
 }
 
+static bool file_is_large(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > YAML_FILE_LIMIT;
+}
+
 /* One file of the chain; text gets its bytes when not NULL. */
 static struct yaml *file_load(const char *path, struct place from, char **text, struct problems *problems)
 {
     struct error err;
     char *bytes;
     size_t size;
+    struct place place = !from.file && file_is_large(path) ? (struct place){path, 1, 1} : from;
     if (!file_read(path, YAML_FILE_LIMIT, &bytes, &size, &err)) {
-        problem_add(problems, from, "%s%s", from.file ? "extends: " : "", err.text);
+        problem_add(problems, place, "%s%s", from.file ? "extends: " : "", err.text);
         return NULL;
     }
     struct yaml *root = yaml_parse(path, bytes, size, problems);
@@ -210,6 +228,7 @@ static bool chain_read(struct chain *chain, const char *path, struct experiment_
 {
     char *next = memory_copy_text(path);
     struct place from = {0};
+    bool bad = false;
     while (next && chain_has_room(chain, next, from, problems)) {
         struct yaml *root = file_load(next, from, chain->count ? NULL : &tree->text, problems);
         if (!root)
@@ -218,11 +237,11 @@ static bool chain_read(struct chain *chain, const char *path, struct experiment_
         root->file = NULL;
         chain->real[chain->count] = realpath(next, NULL);
         chain->roots[chain->count++] = root;
-        char *base = base_path(root, next, &from, problems);
+        char *base = base_path(root, next, &from, &bad, problems);
         memory_free(next);
         next = base;
     }
-    bool complete = !next;
+    bool complete = !next && !bad;
     memory_free(next);
     return complete;
 }
@@ -302,9 +321,12 @@ static void set_apply(struct experiment_tree *tree, const char *set, struct text
     if (!equal || !key[0])
         problem_add(problems, place, "'%s' has no %s: expected key=value, as in --set model.norm=rmsnorm", set,
                     equal ? "key" : "'='");
-    else if (text_index_find(seen, key) != SIZE_MAX)
+    else if (text_index_find(seen, key) != SIZE_MAX) {
+        size_t at = key_index(tree->root, key);
         problem_add(problems, place, "%s is set twice: expected once", key);
-    else {
+        if (at != SIZE_MAX)
+            tree->root->items[at]->doubtful = true;
+    } else {
         text_index_add(seen, key, 0);
         if (set_key_check(key, place, problems) && set_value_check(key, equal + 1, place, problems)) {
             struct yaml *over = yaml_node_create(YAML_MAPPING, tree->root->place);
@@ -322,7 +344,7 @@ bool experiment_tree_read(const char *path, const struct experiment_options *opt
 {
     struct chain chain = {.count = 0};
     *tree = (struct experiment_tree){0};
-    bool complete = chain_read(&chain, path, tree, problems);
+    tree->complete = chain_read(&chain, path, tree, problems);
     while (chain.count) {
         struct yaml *over = chain.roots[--chain.count];
         free(chain.real[chain.count]);
@@ -334,10 +356,10 @@ bool experiment_tree_read(const char *path, const struct experiment_options *opt
     if (tree->text)
         tree->question = question_read(tree->text);
     struct text_index seen = {0};
-    for (size_t i = 0; complete && i < options->set_count; i++)
+    for (size_t i = 0; tree->root && i < options->set_count; i++)
         set_apply(tree, options->sets[i], &seen, problems);
     text_index_release(&seen);
-    return complete && tree->root;
+    return tree->root != NULL;
 }
 
 void experiment_tree_release(struct experiment_tree *tree)

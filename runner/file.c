@@ -210,6 +210,32 @@ bool folder_make(const char *path, struct error *err)
     return good && folder_make_one(path, err);
 }
 
+size_t folder_missing(const char *path)
+{
+    struct stat status;
+    size_t count = 0;
+    char *at = memory_copy_text(path);
+    while (stat(at, &status) != 0 && errno == ENOENT && strcmp(at, ".") != 0 && strcmp(at, "/") != 0) {
+        char *parent = path_folder(at);
+        memory_free(at);
+        at = parent;
+        count++;
+    }
+    memory_free(at);
+    return count;
+}
+
+void folder_unmake(const char *path, size_t count)
+{
+    char *at = memory_copy_text(path);
+    while (count-- && rmdir(at) == 0) {
+        char *parent = path_folder(at);
+        memory_free(at);
+        at = parent;
+    }
+    memory_free(at);
+}
+
 char *folder_temporary(const char *name, struct error *err)
 {
     const char *parent = getenv("TMPDIR");

@@ -45,6 +45,9 @@ bool file_write(const char *path, const void *bytes, size_t size, struct error *
 
 /* Makes the folder and those above it. Fine when it exists; an error names what is in the way. */
 bool folder_make(const char *path, struct error *err);
+/* How many folders that would make; and removes as many again, from path upwards, as long as they are empty. */
+size_t folder_missing(const char *path);
+void folder_unmake(const char *path, size_t count);
 bool folder_sync(const char *path, struct error *err);
 
 /* A new folder "NAME-XXXXXX" in TMPDIR, or in /tmp when that names no absolute path. NULL and err. Owner: caller,

@@ -50,7 +50,8 @@ void points_walk(struct experiment_draft *draft, void (*see)(void *context, cons
     struct sweep_point point = {.values = memory_alloc(points_width(draft), sizeof(const struct setting_value *))};
     for (size_t i = 0; i < draft->block_count; i++) {
         uint64_t count = 0;
-        sweep_block_count(&draft->blocks[i], &count);
+        if (draft->blocks[i].good)
+            sweep_block_count(&draft->blocks[i], &count);
         for (uint64_t number = 0; number < count; number++) {
             sweep_block_point(&draft->blocks[i], number, &point);
             if (!block_excludes(draft, &draft->blocks[i], &point))
@@ -185,8 +186,48 @@ bool point_check(struct experiment_draft *draft, const struct sweep_point *point
 {
     struct text_index texts = {0};
     struct check_context context = {draft, point, &texts};
-    config_check(&point_start(draft, point)->config, check_gather, &context);
-    size_t wrong = config_check(&settings->config, check_report, &context);
+    const struct settings *start = point_start(draft, point);
+    config_check_known(&start->config, start->unread, check_gather, &context);
+    size_t wrong = config_check_known(&settings->config, settings->unread, check_report, &context);
     text_index_release(&texts);
     return wrong == 0;
+}
+
+static void point_try(void *context, const struct sweep_point *point)
+{
+    struct experiment_draft *draft = context;
+    struct settings settings = point_settings(draft, point);
+    point_check(draft, point, &settings);
+}
+
+void points_check(struct experiment_draft *draft)
+{
+    const struct sweep_point own = {.place = draft->place};
+    struct settings settings = draft->base;
+    bool all = draft->block_count > 0;
+    uint64_t total = 0, count;
+    for (size_t i = 0; i < draft->block_count; i++) {
+        struct sweep_block *block = &draft->blocks[i];
+        block->good = block->good && sweep_block_count(block, &count) && count <= RUNS_LIMIT - total;
+        if (block->good)
+            total += count;
+        else
+            sweep_block_names(block, settings.unread);
+        all &= block->good;
+    }
+    for (size_t i = 0; i < SETTING_COUNT; i++)
+        settings.unread[i] |= draft->varied[i];
+    for (size_t i = 0; draft->block_count && i < draft->overrides.count; i++) /* an ablation starts from them */
+        settings.unread[draft->overrides.values[i].setting] = true;
+    points_walk(draft, point_try, draft);
+    if (!all)
+        point_check(draft, &own, &settings);
+    control_check(draft);
+}
+
+void control_check(struct experiment_draft *draft)
+{
+    const struct sweep_point control = {.control = true, .on_baseline = true, .place = draft->place};
+    if (draft->baseline_given)
+        point_check(draft, &control, &draft->control);
 }

@@ -36,7 +36,7 @@ static bool range_fits(struct seed_plan *plan, struct problems *problems)
     return false;
 }
 
-static bool mapping_read(const struct yaml *node, struct seed_plan *plan, struct problems *problems)
+static bool mapping_read(const struct yaml *node, bool whole, struct seed_plan *plan, struct problems *problems)
 {
     size_t errors = problems->errors;
     int64_t count = 0;
@@ -48,10 +48,10 @@ static bool mapping_read(const struct yaml *node, struct seed_plan *plan, struct
         else
             problem_add(problems, node->key_places[i],
                         "unknown key '%s': expected count and start, as in {count: 3, start: 1337}", node->keys[i]);
-    if (!yaml_get(node, "count"))
+    if (!yaml_get(node, "count") && whole)
         problem_add(problems, node->place, "seeds has no count: expected {count: 3, start: 1337}");
     plan->count = (uint64_t)count;
-    return problems->errors == errors && range_fits(plan, problems);
+    return problems->errors == errors && count && range_fits(plan, problems);
 }
 
 static bool list_check(const struct yaml *node, struct problems *problems)
@@ -86,8 +86,8 @@ static bool option_read(const char *option, struct seed_plan *plan, struct probl
     return true;
 }
 
-bool seed_plan_read(const struct yaml *node, const struct yaml *single, const char *option, struct seed_plan *plan,
-                    struct problems *problems)
+bool seed_plan_read(const struct yaml *node, const struct yaml *single, const char *option, bool whole,
+                    struct seed_plan *plan, struct problems *problems)
 {
     bool good = true;
     *plan = (struct seed_plan){.start = 1337, .count = 1};
@@ -103,7 +103,7 @@ bool seed_plan_read(const struct yaml *node, const struct yaml *single, const ch
             plan->list = node;
             plan->count = node->count;
         } else if (node->kind == YAML_MAPPING)
-            good &= mapping_read(node, plan, problems);
+            good &= mapping_read(node, whole, plan, problems);
         else {
             problem_add(problems, node->place,
                         "seeds is '%s': expected a list such as [1337, 1338] or {count: 3, start: 1337}", node->text);

@@ -37,10 +37,14 @@ void settings_init(struct settings *settings)
 {
     config_init(&settings->config);
     settings->corpus = settings->validation = NULL;
+    memset(settings->unread, 0, sizeof settings->unread);
 }
 
 void settings_apply(struct settings *settings, const struct setting_value *value)
 {
+    settings->unread[value->setting] = value->unread;
+    if (value->unread)
+        return;
     if (value->setting == SETTING_CORPUS)
         settings->corpus = value->source;
     else if (value->setting == SETTING_VALIDATION)
@@ -51,6 +55,8 @@ void settings_apply(struct settings *settings, const struct setting_value *value
 
 bool settings_have(const struct settings *settings, const struct setting_value *value)
 {
+    if (settings->unread[value->setting])
+        return true;
     if (value->setting == SETTING_CORPUS)
         return source_equal(settings->corpus, value->source);
     if (value->setting == SETTING_VALIDATION)
@@ -231,25 +237,25 @@ static void section_describe(const char *key, char *buf, size_t size)
     words_join(buf, size, fields, count);
 }
 
-void unknown_key_report(struct problems *problems, struct place place, const char *key, const char *const *words,
-                        size_t word_count)
+const char *unknown_key_report(struct problems *problems, struct place place, const char *key, const char *const *words,
+                               size_t word_count)
 {
     char accepted[1024];
     if (problems->errors >= PROBLEMS_SHOWN) { /* guessing costs time and nobody will see it */
         problem_add(problems, place, "unknown key '%s'", key);
-        return;
+        return NULL;
     }
     if (strcmp(field_of(key), "seed") == 0 || strcmp(field_of(key), "seeds") == 0) {
         problem_add(problems, place, "unknown key '%s': seeds stand at the top of the file, as in seeds: [1337, 1338]",
                     key);
-        return;
+        return NULL;
     }
     const char *nearest = word_nearest(key, words, word_count);
     if (!nearest)
         nearest = setting_nearest(key);
     if (nearest) {
         problem_add(problems, place, "unknown key '%s': did you mean %s?", key, nearest);
-        return;
+        return nearest;
     }
     while (word_count && strchr(words[word_count - 1], '.'))
         word_count--;
@@ -261,6 +267,7 @@ void unknown_key_report(struct problems *problems, struct place place, const cha
     else
         problem_add(problems, place,
                     "unknown key '%s': expected a full name such as model.norm (`runner knobs` lists them)", key);
+    return NULL;
 }
 
 /* ---- mappings of settings ---- */
@@ -272,6 +279,16 @@ static bool path_is_section(const char *path)
         if (strncmp(setting_name(i), path, length) == 0 && setting_name(i)[length] == '.')
             return true;
     return false;
+}
+
+/* Reports the key and shows the setting that it probably means. */
+static void unknown_see(const char *key, struct place place, const char *skip, setting_seen *see, void *context,
+                        struct problems *problems)
+{
+    const char *nearest = unknown_key_report(problems, place, key, skip ? &skip : NULL, skip ? 1 : 0);
+    int setting = nearest ? setting_find(nearest) : -1;
+    if (setting >= 0)
+        see(context, setting, place, NULL);
 }
 
 static void section_walk(const struct yaml *section, const char *path, struct place key_place, setting_seen *see,
@@ -289,7 +306,7 @@ static void section_walk(const struct yaml *section, const char *path, struct pl
         char key[PATH_SIZE];
         snprintf(key, sizeof key, "%s.%.200s", path, section->keys[i]);
         if (!setting_entry(key, section->key_places[i], section->items[i], see, context, problems))
-            unknown_key_report(problems, section->key_places[i], key, NULL, 0);
+            unknown_see(key, section->key_places[i], NULL, see, context, problems);
     }
 }
 
@@ -320,7 +337,7 @@ void setting_walk(const struct yaml *mapping, const char *skip, setting_seen *se
         if (skip && strcmp(mapping->keys[i], skip) == 0)
             continue;
         if (!setting_entry(mapping->keys[i], mapping->key_places[i], mapping->items[i], see, context, problems))
-            unknown_key_report(problems, mapping->key_places[i], mapping->keys[i], skip ? &skip : NULL, skip ? 1 : 0);
+            unknown_see(mapping->keys[i], mapping->key_places[i], skip, see, context, problems);
     }
 }
 
@@ -332,16 +349,25 @@ struct list_reader {
 void setting_list_add(struct setting_list *list, int setting, struct place key_place, const struct yaml *node,
                       struct problems *problems)
 {
-    struct setting_value value;
+    struct setting_value value = {.setting = setting, .place = key_place, .guess = true}, *earlier = NULL;
     for (size_t i = 0; i < list->count; i++)
-        if (list->values[i].setting == setting) {
-            problem_add(problems, key_place, "%s is given twice: first at line %d, again at line %d",
-                        setting_name(setting), list->values[i].key_place.line, key_place.line);
-            return;
-        }
-    if (!setting_parse(setting, node, &value, problems))
+        if (list->values[i].setting == setting)
+            earlier = &list->values[i];
+    if (earlier && !node)
         return;
+    if (earlier && !earlier->guess) {
+        problem_add(problems, key_place, "%s is given twice: first at line %d, again at line %d", setting_name(setting),
+                    earlier->key_place.line, key_place.line);
+        earlier->unread = true;
+        return;
+    }
+    bool read = node && setting_parse(setting, node, &value, problems);
+    value.unread = !read || node->doubtful;
     value.key_place = key_place;
+    if (earlier) {
+        *earlier = value;
+        return;
+    }
     list->values = memory_grow(list->values, list->count * sizeof *list->values, list->count + 1, sizeof *list->values);
     list->values[list->count++] = value;
 }

@@ -41,6 +41,8 @@ const struct knob *setting_knob(int setting);
 /* One setting and the value it gets. */
 struct setting_value {
     int setting;
+    bool unread; /* what was written is refused, or there are two: the value is not known */
+    bool guess;  /* unread, and the key too is refused: this setting is probably meant */
     struct place key_place, place;
     union knob_value knob;
     const struct yaml *source; /* data.corpus and data.validation: text or list; NULL = not given */
@@ -50,10 +52,12 @@ struct setting_value {
 struct settings {
     struct config config;
     const struct yaml *corpus, *validation; /* NULL: built in, held out */
+    bool unread[SETTING_COUNT];             /* given with a value that is refused: it could be any */
 };
 
 void settings_init(struct settings *settings);
 void settings_apply(struct settings *settings, const struct setting_value *value);
+/* An unread setting may have every value. */
 bool settings_have(const struct settings *settings, const struct setting_value *value);
 
 /* The text and list of paths of a source are equal, and so are the folders they are relative to. */
@@ -67,13 +71,14 @@ struct setting_list {
     size_t count;
 };
 
-/* A mapping of settings, in file order; each unknown key, second spelling and bad value becomes a problem. skip names
- * one key of the mapping that is not a setting ("label"), or is NULL. */
+/* A mapping of settings, in file order; each unknown key, second spelling and bad value becomes a problem, and what it
+ * was to set is in the list unread. skip names one key of the mapping that is not a setting ("label"), or is NULL. */
 void setting_list_read(const struct yaml *mapping, const char *skip, struct setting_list *list,
                        struct problems *problems);
 void setting_list_release(struct setting_list *list);
 
-/* The same without reading the values: calls see(context, setting, key place, node) for each. */
+/* The same without reading the values: calls see(context, setting, key place, node) for each; with node NULL for the
+ * setting that an unknown key probably means. */
 typedef void setting_seen(void *context, int setting, struct place key_place, const struct yaml *node);
 void setting_walk(const struct yaml *mapping, const char *skip, setting_seen *see, void *context,
                   struct problems *problems);
@@ -82,13 +87,13 @@ void setting_walk(const struct yaml *mapping, const char *skip, setting_seen *se
 bool setting_entry(const char *path, struct place key_place, const struct yaml *node, setting_seen *see, void *context,
                    struct problems *problems);
 
-/* Adds a value to a list; a second one of the same setting is a problem. */
+/* Adds a value to a list, unread when it is refused or node is NULL; a second one of the same setting is a problem. */
 void setting_list_add(struct setting_list *list, int setting, struct place key_place, const struct yaml *node,
                       struct problems *problems);
 
 /* "unknown key 'x': did you mean y?" with the nearest of the words, then of the settings. Words with a dot come
- * last: they are places where a misplaced key belongs, not keys accepted here. */
-void unknown_key_report(struct problems *problems, struct place place, const char *key, const char *const *words,
-                        size_t word_count);
+ * last: they are places where a misplaced key belongs, not keys accepted here. Returns what was suggested, or NULL. */
+const char *unknown_key_report(struct problems *problems, struct place place, const char *key, const char *const *words,
+                               size_t word_count);
 
 #endif

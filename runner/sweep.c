@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/model.h"
 #include "core/tensor.h"
+#include "runner/file.h"
 #include "runner/text_index.h"
 
 /* Where notes about a text go: to the line that names it. */
@@ -139,9 +140,17 @@ static void runs_make(struct resolver *resolver)
     text_index_release(&keys);
 }
 
+/* A file that is refused leaves nothing behind: what was made for it goes, and the folders it was made in. */
+static void cache_undo(const struct resolver *resolver, size_t folders)
+{
+    for (size_t i = 0; i < resolver->sweep->dataset_count; i++)
+        dataset_unmake(&resolver->sweep->datasets[i]);
+    folder_unmake(resolver->cache_folder, folders);
+}
+
 struct sweep *sweep_resolve(struct experiment *experiment, const char *cache_folder, struct problems *problems)
 {
-    size_t errors = problems->errors;
+    size_t errors = problems->errors, folders = folder_missing(cache_folder);
     struct sweep *sweep = memory_alloc(1, sizeof *sweep);
     sweep->experiment = experiment;
     struct resolver resolver = {sweep, cache_folder, problems,
@@ -155,6 +164,8 @@ struct sweep *sweep_resolve(struct experiment *experiment, const char *cache_fol
     memory_free(resolver.dataset_of);
     if (problems->errors == errors)
         return sweep;
+    if (!problems->environment)
+        cache_undo(&resolver, folders);
     sweep_free(sweep);
     return NULL;
 }

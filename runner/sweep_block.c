@@ -33,28 +33,36 @@ static void method_read(const struct yaml *node, struct sweep_block *block, stru
                 nearest ? nearest : "", nearest ? "?)" : "");
 }
 
-static void axis_add(void *context, int setting, struct place key_place, const struct yaml *node)
+static bool axis_check(const struct block_reader *reader, int setting, struct place key_place, const struct yaml *node)
 {
-    struct block_reader *reader = context;
-    struct sweep_block *block = reader->block;
+    const struct sweep_block *block = reader->block;
     const char *name = setting_name(setting);
-    if (node->kind != YAML_SEQUENCE || node->count == 0) {
+    if (node->kind != YAML_SEQUENCE || node->count == 0)
         problem_add(reader->problems, node->kind == YAML_SEQUENCE ? key_place : node->place,
                     "axis %s is %s: expected a list of values, as in [a, b]", name,
                     node->kind == YAML_SEQUENCE ? "an empty list" : yaml_kind_name(node));
-        return;
-    }
     for (size_t i = 0; i < block->axis_count; i++)
         if (block->axes[i].setting == setting) {
             problem_add(reader->problems, key_place, "axis %s is given twice: first at line %d, again at line %d", name,
                         block->axes[i].place.line, key_place.line);
-            return;
+            return false;
         }
-    struct axis axis = {setting, key_place, memory_alloc(node->count, sizeof *axis.values), node->count};
-    for (size_t i = 0; i < node->count; i++) {
+    return node->kind == YAML_SEQUENCE;
+}
+
+static void axis_add(void *context, int setting, struct place key_place, const struct yaml *node)
+{
+    struct block_reader *reader = context;
+    struct sweep_block *block = reader->block;
+    struct axis axis = {.setting = setting, .place = key_place};
+    if (node && axis_check(reader, setting, key_place, node)) {
+        axis.values = memory_alloc(node->count, sizeof *axis.values);
+        axis.count = node->count;
+    }
+    for (size_t i = 0; i < axis.count; i++) {
         if (yaml_is_null(node->items[i]))
             problem_add(reader->problems, node->items[i]->place,
-                        "axis %s has nothing among its values: expected a value", name);
+                        "axis %s has nothing among its values: expected a value", setting_name(setting));
         else
             setting_parse(setting, node->items[i], &axis.values[i], reader->problems);
     }
@@ -156,16 +164,20 @@ static void block_check(const struct sweep_block *block, bool parameters, bool v
         problem_add(
             problems, block->place, "method %s has no `%s`: expected %s", method, list ? "variants" : "parameters",
             list ? "variants: {name: {model.norm: rmsnorm}}" : "parameters: {model.norm: [layernorm, rmsnorm]}");
-    if (block->method == METHOD_ZIP)
-        for (size_t i = 1; i < block->axis_count; i++)
-            if (block->axes[i].count != block->axes[0].count)
-                problem_add(problems, block->axes[i].place,
-                            "zip: %s has %zu values and %s has %zu: expected equal numbers",
-                            setting_name(block->axes[i].setting), block->axes[i].count,
-                            setting_name(block->axes[0].setting), block->axes[0].count);
 }
 
-void sweep_block_read(const struct yaml *node, struct place key_place, struct sweep_block *block,
+static void zip_check(const struct sweep_block *block, struct problems *problems)
+{
+    const struct axis *first = block->axes;
+    for (size_t i = 1; block->method == METHOD_ZIP && i < block->axis_count; i++) {
+        const struct axis *axis = &block->axes[i];
+        if (first->count && axis->count && axis->count != first->count)
+            problem_add(problems, axis->place, "zip: %s has %zu values and %s has %zu: expected equal numbers",
+                        setting_name(axis->setting), axis->count, setting_name(first->setting), first->count);
+    }
+}
+
+void sweep_block_read(const struct yaml *node, struct place key_place, bool whole, struct sweep_block *block,
                       struct problems *problems)
 {
     static const char *const words[] = {"method", "parameters", "variants", "include", "exclude"};
@@ -197,8 +209,25 @@ void sweep_block_read(const struct yaml *node, struct place key_place, struct sw
         else
             unknown_key_report(problems, node->key_places[i], key, words, WORDS);
     }
-    if (problems->errors == errors)
+    if (problems->errors == errors && whole)
         block_check(block, parameters, variants, problems);
+    zip_check(block, problems);
+    block->good = problems->errors == errors && whole;
+}
+
+static void points_name(const struct named_point *points, size_t count, bool named[SETTING_COUNT])
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < points[i].list.count; k++)
+            named[points[i].list.values[k].setting] = true;
+}
+
+void sweep_block_names(const struct sweep_block *block, bool named[SETTING_COUNT])
+{
+    for (size_t i = 0; i < block->axis_count; i++)
+        named[block->axes[i].setting] = true;
+    points_name(block->variants, block->variant_count, named);
+    points_name(block->includes, block->include_count, named);
 }
 
 static void named_points_free(struct named_point *points, size_t count)

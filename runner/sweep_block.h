@@ -12,7 +12,7 @@ struct axis {
     int setting;
     struct place place; /* of its key */
     struct setting_value *values;
-    size_t count;
+    size_t count; /* 0: its values are refused */
 };
 
 /* A point that is written out: a variant of a list, or an include. */
@@ -29,6 +29,7 @@ struct exclusion {
 };
 
 struct sweep_block {
+    bool good; /* nothing was wrong with it, so its points can be had */
     enum sweep_method method;
     struct place place;
     struct axis *axes;
@@ -47,10 +48,13 @@ struct sweep_point {
     bool included;    /* not subject to exclude */
 };
 
-/* Problems are added; release it either way. */
-void sweep_block_read(const struct yaml *node, struct place key_place, struct sweep_block *block,
+/* Problems are added; release it either way. whole: nothing more of it can stand in a file that could not be read. */
+void sweep_block_read(const struct yaml *node, struct place key_place, bool whole, struct sweep_block *block,
                       struct problems *problems);
 void sweep_block_release(struct sweep_block *block);
+
+/* Sets named to true for every setting that some point of the block gives a value, good or not. */
+void sweep_block_names(const struct sweep_block *block, bool named[SETTING_COUNT]);
 
 /* How many points, includes counted, excludes not. False when that is past 2^64. */
 bool sweep_block_count(const struct sweep_block *block, uint64_t *count);

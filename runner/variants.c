@@ -195,6 +195,7 @@ static void point_add(void *context, const struct sweep_point *point)
         maker->extras[index] =
             (struct maker_variant){label, sweep_point_describe(point, true), point->label != NULL, point->place};
         variant->config = canonical.config;
+        config_keep_multiplier(&variant->config, &settings.config);
         source_copy(&variant->data.corpus, canonical.corpus, draft->place);
         source_copy(&variant->data.validation, canonical.validation, draft->place);
         variant->data.corpus.given = true;
@@ -213,6 +214,8 @@ static void point_add(void *context, const struct sweep_point *point)
 static void control_settle(struct maker *maker, const struct sweep_point *control)
 {
     struct experiment_draft *draft = maker->draft;
+    if (draft->problems->errors)
+        control_check(draft);
     if (maker->control != SIZE_MAX || draft->problems->errors)
         return;
     if (!draft->baseline_given) {
@@ -280,8 +283,7 @@ void variants_build(struct experiment_draft *draft)
     if (!draft->problems->errors && draft->experiment->variant_count == 0)
         problem_add(draft->problems, draft->place, "exclude takes every point out: expected at least one run");
     control_settle(&maker, &control);
-    if (!draft->problems->errors)
-        labels_make(&maker);
+    labels_make(&maker);
     if (!draft->problems->errors) {
         ignored_tell(&maker);
         exclusions_tell(draft);

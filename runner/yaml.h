@@ -19,8 +19,9 @@ enum yaml_kind { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
 struct yaml {
     enum yaml_kind kind;
     struct place place;
-    char *text;  /* scalar */
-    bool quoted; /* scalar in quotes or a block */
+    char *text;    /* scalar */
+    bool quoted;   /* scalar in quotes or a block */
+    bool doubtful; /* private to experiments: a second value was given elsewhere, and refused */
     size_t count;
     struct yaml **items;      /* sequence, or values of a mapping */
     char **keys;              /* mapping */

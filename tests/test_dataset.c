@@ -124,12 +124,35 @@ Test(dataset, too_short_texts_are_refused_with_the_numbers_and_leave_nothing)
     expect_refused("six.txt", "long.txt", "training text has 8 tokens; context_length 8 needs at least 9");
     expect_refused("long.txt", "five.txt", "validation text has 7 tokens; context_length 8 needs at least 9");
     expect_refused("six.txt", NULL, "training text has 7 tokens; context_length 8 needs at least 9");
-    cr_expect_neq(rmdir(cache), -1, "the cache folder is not empty");
+    cr_expect_eq(access(cache, F_OK), -1, "the cache folder was made");
     struct dataset dataset;
     prepare_good("seven.txt", "seven.txt", &dataset); /* T + 1 tokens: one block */
     cr_expect_eq(token_stream_blocks(&dataset.train, 8), 1);
     cr_expect_eq(token_stream_blocks(&dataset.splits[0].stream, 8), 1);
     dataset_close(&dataset);
+}
+
+Test(dataset, only_a_cache_file_that_it_made_is_unmade)
+{
+    struct dataset made, found;
+    char other[128];
+    bytes_put("t.txt", "0123456789 and so on until it is long enough", 44);
+    prepare_good("t.txt", "t.txt", &made);
+    prepare_good("t.txt", "t.txt", &found);
+    dataset_unmake(&found);
+    cr_expect_eq(access(made.path, F_OK), 0, "it was there before");
+    snprintf(other, sizeof other, "%s/other", cache);
+    cr_assert_eq(link(made.path, other), 0);
+    cr_assert_eq(unlink(made.path), 0);
+    FILE *out = fopen(made.path, "w");
+    cr_assert(out && fclose(out) == 0);
+    dataset_unmake(&made);
+    cr_expect_eq(access(made.path, F_OK), 0, "another stands in its place");
+    cr_assert_eq(rename(other, made.path), 0);
+    dataset_unmake(&made);
+    cr_expect_eq(access(made.path, F_OK), -1);
+    dataset_close(&made);
+    dataset_close(&found);
 }
 
 Test(dataset, a_part_without_a_byte_is_refused_with_the_numbers)

@@ -52,7 +52,11 @@ static const struct refused refused[] = {
     {"model: {warmup_steps: 3}", "f.yaml:1:9: unknown key 'model.warmup_steps': did you mean training.warmup_steps?"},
     {"training: {seed: 3}", "f.yaml:1:12: unknown key 'training.seed': seeds stand at the top of the file"},
     {"sweep: {parameters: {seed: [1, 2]}}", "f.yaml:1:22: unknown key 'seed': seeds stand at the top of the file"},
-    {"modle: {norm: rmsnorm}", "f.yaml:1:9: unknown key 'modle.norm': did you mean model.norm?"},
+    {"modle: {norm: rmsnorm}", "f.yaml:1:1: unknown key 'modle': did you mean model?"},
+    {"modle.norm: rmsnorm", "f.yaml:1:1: unknown key 'modle.norm': did you mean model.norm?"},
+    {"tokenizer: {kind: byte}", "f.yaml:1:1: unknown key 'tokenizer': did you mean data.tokenizer?"},
+    {"zebra: {kind: byte}", "f.yaml:1:1: unknown key 'zebra': expected one of data, model, training"},
+    {"name: {a: b}", "f.yaml:1:7: name is a mapping: expected text"},
     {"modle: 3", "f.yaml:1:1: unknown key 'modle': did you mean model?"},
     {"method: grid", "f.yaml:1:1: unknown key 'method': did you mean sweep.method?"},
     {"metric: loss", "f.yaml:1:1: unknown key 'metric': did you mean compare.metric?"},
@@ -61,7 +65,8 @@ static const struct refused refused[] = {
     {"training: {zebra: 3}", "unknown key 'training.zebra': expected one of steps, batch_size"},
     {"data: {tokenizer: {kind: bpe, vocab: 300}}",
      "unknown key 'data.tokenizer.vocab': did you mean data.tokenizer.vocab_size?"},
-    {"launchr: {time: 10}", "unknown key 'launchr.time'"},
+    {"launchr: {time: 10}", "f.yaml:1:1: unknown key 'launchr': did you mean launcher?"},
+    {"launchr.time: 10", "f.yaml:1:1: unknown key 'launchr.time': did you mean launcher.time?"},
     {"launcher: {array: 0-3}", "f.yaml:1:12: launcher: 'array' is set by runner itself"},
     {"launcher: {Time: 3}", "launcher: 'Time=3' is no setting of a job: expected key=value"},
     {"launcher: {time: [1, 2]}", "launcher.time is a list: expected text or a number"},
@@ -183,6 +188,136 @@ Test(experiment, all_mistakes_of_a_file_are_told_at_once, .init = folder_open, .
         lines += *p == '\n';
     cr_expect_eq(lines, 7, "%s", said);
     free(said);
+}
+
+/* All that is said of a file, to the letter. */
+struct said {
+    const char *text, *said;
+};
+
+#define HEADS_36                                                                                                       \
+    "d_model 36 does not divide into n_heads 8 (remainder 4): choose a divisor of d_model or set head_dim\n"
+#define WARMUP_500 "warmup_steps 500 is more than steps 200: expected at most steps\n"
+#define MODLE "unknown key 'modle': did you mean model?\n"
+#define SWEP "unknown key 'swep': did you mean sweep?\n"
+#define OR_EXCLUDE "; or take the point out with exclude:\n"
+#define POINT_36                                                                                                       \
+    "point 'd_model=36' cannot be trained: d_model 36 does not divide into n_heads 8 (remainder 4): choose a divisor " \
+    "of d_model or set head_dim" OR_EXCLUDE
+
+static const struct said said_of[] = {
+    /* impossible combinations beside other mistakes */
+    {"model: {d_model: 36, n_heads: 8}\ntraining: {steps: 200, warmup_steps: 500}\nmodle:",
+     "f.yaml:1:31: " HEADS_36 "f.yaml:2:38: " WARMUP_500 "f.yaml:3:1: " MODLE},
+    {"model: {n_heads: 8}\nsweep: {parameters: {model.d_model: [32, 36]}}\ncompare: {metrik: loss}",
+     "f.yaml:2:42: " POINT_36 "f.yaml:3:11: unknown key 'metrik': did you mean metric?\n"},
+    {"seeds: 3\nmodel: {d_model: 36, n_heads: 8}", "f.yaml:1:8: seeds is '3': expected a list such as [1337, 1338] or "
+                                                   "{count: 3, start: 1337}\nf.yaml:2:31: " HEADS_36},
+    {"seeds: {count: 2000}\nmodel: {d_model: 36, n_heads: 8}",
+     "f.yaml:1:1: this sweep has 2,000 runs: over 1,000 need --yes\nf.yaml:2:31: " HEADS_36},
+    {"baseline: {training.warmup_steps: 500}\nmodel: {n_heads: 8}\nsweep: {parameters: {model.d_model: [32, 36]}}",
+     "f.yaml:1:35: " WARMUP_500 "f.yaml:3:42: " POINT_36},
+    {"model: {n_heads: 8}\nsweeps: [{parameters: {model.d_model: [36]}}, {parameters: {model.norm: [x]}}]",
+     "f.yaml:2:40: " POINT_36 "f.yaml:2:74: model.norm is 'x': expected layernorm or rmsnorm\n"},
+    {"sweep: {method: zip, parameters: {model.norm: [layernorm, rmsnorm], model.dropout: [0]}, xclude: []}",
+     "f.yaml:1:69: zip: model.dropout has 1 values and model.norm has 2: expected equal numbers\n"
+     "f.yaml:1:90: unknown key 'xclude': did you mean exclude?\n"},
+    /* what could not be read is no ground for another complaint */
+    {"training: {steps: \"200\", warmup_steps: 500}",
+     "f.yaml:1:19: training.steps is '\"200\"': expected a whole number from 1 to 1000000000 without quotes\n"},
+    {"training: {steps: 10, warmpu_steps: 5}",
+     "f.yaml:1:23: unknown key 'training.warmpu_steps': did you mean training.warmup_steps?\n"},
+    {"warmup_steps: 5\ntraining: {steps: 10}", "f.yaml:1:1: unknown key 'warmup_steps': did you mean "
+                                               "training.warmup_steps?\n"},
+    {"training: {steps: 10}\ntraining.steps: 50",
+     "f.yaml:2:1: training.steps is given twice: first at line 1, again at line 2\n"},
+    {"variants: {a: {model.n_heads: 6}}\nmodel: {d_model: 36, n_heads: 8}",
+     "f.yaml:1:1: unknown key 'variants': did you mean sweep.variants?\n"},
+    {"modle: {n_heads: 6}\nmodel: {d_model: 36}", "f.yaml:1:1: unknown key 'modle': did you mean model?\n"},
+    {"model: {d_model: 36, n_heads: 8}\nsweep: {parameters: {model.n_heads: [6, x]}}",
+     "f.yaml:2:41: model.n_heads is 'x': expected a whole number from 1 to 4096\n"},
+    {"model: {d_model: 36, n_heads: 8}\nsweep: {parameters: {model.n_haeds: [6]}}",
+     "f.yaml:2:22: unknown key 'model.n_haeds': did you mean model.n_heads?\n"},
+    {"model: {d_model: 36, n_heads: 8, norm: x}\nbaseline: {model.n_heads: 6}\n"
+     "sweep: {method: ablation, parameters: {model.dropout: [x]}}",
+     "f.yaml:1:40: model.norm is 'x': expected layernorm or rmsnorm\n"
+     "f.yaml:3:56: model.dropout is 'x': expected a number of at least 0 and below 1\n"},
+    {"model: {n_heads: 8, norm: x}\nsweep: {parameters: {model.d_model: [32, 36]}, exclude: [{model.d_model: 36, "
+     "model.norm: rmsnorm}]}",
+     "f.yaml:1:27: model.norm is 'x': expected layernorm or rmsnorm\n"},
+    {"model: {d_model: 36, n_heads: x}\nbaseline: {model.n_heads: 8}",
+     "f.yaml:1:31: model.n_heads is 'x': expected a whole number from 1 to 4096\nf.yaml:2:27: " HEADS_36},
+    /* a misspelt section is one mistake */
+    {"swep: {method: grid, parameters: {model.norm: [layernorm, rmsnorm], model.dropout: [0, 0.1]}}",
+     "f.yaml:1:1: " SWEP},
+    {"swep: {parameters: {model.n_heads: [6]}}\nmodel: {d_model: 36, n_heads: 8}", "f.yaml:1:1: " SWEP},
+    {"basline: {model.norm: rmsnorm}", "f.yaml:1:1: unknown key 'basline': did you mean baseline?\n"},
+    {"launchr: {partition: gpu, time: 10}", "f.yaml:1:1: unknown key 'launchr': did you mean launcher?\n"},
+    {"evalution: {interval: 10, blocks: 3}", "f.yaml:1:1: unknown key 'evalution': did you mean evaluation?\n"},
+    {"parameters: {model.n_heads: [6]}\nmodel: {d_model: 36, n_heads: 8}",
+     "f.yaml:1:1: unknown key 'parameters': did you mean sweep.parameters?\n"},
+    /* a base that cannot be read hides nothing of the file, and what it may hold is not missed */
+    {"extends: nowhere.yaml\nmodel: {nrom: rmsnorm}\ntraining: {steps: 200, warmup_steps: 500}",
+     "f.yaml:1:10: extends: cannot read 'nowhere.yaml': No such file or directory\n"
+     "f.yaml:2:9: unknown key 'model.nrom': did you mean model.norm?\nf.yaml:3:38: " WARMUP_500},
+    {"extends: nowhere.yaml\nmodel: {n_heads: 6}\nseeds: {start: 3}\nsweep: {method: zip}\ntraining: {steps: 10}",
+     "f.yaml:1:10: extends: cannot read 'nowhere.yaml': No such file or directory\n"},
+    {"extends: []\nmodel: {nrom: rmsnorm, n_heads: 6}",
+     "f.yaml:1:10: extends is a list: expected the path of one file\n"
+     "f.yaml:2:9: unknown key 'model.nrom': did you mean model.norm?\n"},
+};
+enum { SAID = sizeof said_of / sizeof said_of[0] };
+
+ParameterizedTestParameters(experiment, mistakes_are_told_together_and_each_once)
+{
+    static size_t indices[SAID];
+    index_array(indices, SAID);
+    return cr_make_param_array(size_t, indices, SAID);
+}
+
+ParameterizedTest(size_t *index, experiment, mistakes_are_told_together_and_each_once, .init = folder_open,
+                  .fini = folder_close)
+{
+    char *said;
+    cr_expect_null(load_with(said_of[*index].text, NULL, &said));
+    cr_expect_str_eq(said, said_of[*index].said, "%s\nsaid: %swant: %s", said_of[*index].text, said,
+                     said_of[*index].said);
+    free(said);
+}
+
+static char *said_of_no_good(const char *text)
+{
+    struct problems problems;
+    char *path = path_join(folder, "no good.yaml");
+    problems_init(&problems);
+    file_put("no good.yaml", text);
+    cr_expect_null(experiment_load(path, NULL, &problems));
+    char *said = problems_text(&problems);
+    problems_release(&problems);
+    memory_free(path);
+    return said;
+}
+
+Test(experiment, what_is_wrong_with_a_file_as_a_whole_has_its_first_place, .init = folder_open, .fini = folder_close)
+{
+    char *large = memory_alloc((1 << 20) + 2, 1);
+    memset(large, '#', (1 << 20) + 1);
+    struct {
+        const char *text, *said;
+    } rows[] = {
+        {large, "no good.yaml:1:1: cannot read 'no good.yaml': it is larger than 1048576 bytes\n"},
+        {"model: {norm: rmsnorm}",
+         "no good.yaml:1:1: the file's name gives the experiment's name 'no good': expected 1 to 100 letters, digits, "
+         "'.', '_' or '-'; add a line name: ...\n"},
+        {"extends: nowhere.yaml", /* where the name may stand */
+         "no good.yaml:1:10: extends: cannot read 'nowhere.yaml': No such file or directory\n"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        char *said = said_of_no_good(rows[i].text);
+        cr_expect_str_eq(said, rows[i].said);
+        free(said);
+    }
+    memory_free(large);
 }
 
 /* ---- accepted: labels in order, the baseline with a star ---- */

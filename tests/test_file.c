@@ -154,6 +154,29 @@ Test(file, folders_are_made_with_those_above_and_what_is_in_the_way_is_named)
     }
 }
 
+Test(file, only_folders_that_were_missing_are_unmade_and_only_empty_ones)
+{
+    char deep[128], middle[128], other[128];
+    struct error err;
+    snprintf(middle, sizeof middle, "%s/a", folder);
+    snprintf(deep, sizeof deep, "%s/a/b//c", folder);
+    snprintf(other, sizeof other, "%s/a/d", folder);
+    cr_expect_eq(folder_missing(folder), 0);
+    cr_expect_eq(folder_missing("."), 0);
+    size_t missing = folder_missing(deep);
+    cr_assert(folder_make(deep, &err));
+    cr_expect_eq(folder_missing(deep), 0);
+    folder_unmake(deep, 0);
+    cr_expect_eq(access(deep, F_OK), 0, "it was there before");
+    cr_assert_eq(mkdir(other, 0700), 0);
+    folder_unmake(deep, missing);
+    cr_expect_eq(access(deep, F_OK), -1);
+    cr_expect_eq(access(other, F_OK), 0, "somebody else's");
+    rmdir(other);
+    folder_unmake(middle, 1);
+    cr_expect_eq(access(middle, F_OK), -1);
+}
+
 Test(file, only_old_temporary_files_are_stale)
 {
     struct file_writer killed;

@@ -2,6 +2,7 @@
 #include "core/knob.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -123,6 +124,15 @@ Test(knob, a_bad_number_says_what_is_allowed)
     expect_refused("model.qk_norm", "yes", false, "model.qk_norm is 'yes': expected true or false");
 }
 
+Test(knob, an_epsilon_that_fp32_makes_zero_is_refused)
+{
+    expect_refused("training.adam_epsilon", "1e-40", false,
+                   "training.adam_epsilon is '1e-40': expected a finite number of at least 1.17549435e-38");
+    expect_refused("training.adam_epsilon", "0", false,
+                   "training.adam_epsilon is '0': expected a finite number of at least 1.17549435e-38");
+    cr_expect_geq((float)parsed("training.adam_epsilon", "1.17549435e-38").number, FLT_MIN);
+}
+
 Test(knob, only_spellings_of_yaml_core_are_numbers)
 {
     static const char *const good[] = {"1e-3", "1.0e-3", ".001", "1E-3", "+0.001", "001e-3", "0.001"};
@@ -216,6 +226,12 @@ Test(knob, combinations_that_cannot_be_trained_are_named)
          "model.rope_base: rope_base 1e-308 with rope_scale 1e-12 makes rotation speeds that no number holds"},
         {{{"model.position", "rope"}, {"model.rope_scale", "1e-308"}},
          "model.rope_scale: rope_scale 1e-308 makes rotation speeds that no number holds"},
+        {{{"model.dropout", "0.1"}, {"model.context_length", "65536"}},
+         "model.dropout: dropout needs batch_size * n_heads * context_length^2 / 4 of at most 2^34, and 8 * 4 * "
+         "65536^2 / 4 is 3.436e+10"},
+        {{{"model.dropout", "0.1"}, {"training.batch_size", "1048576"}, {"model.d_model", "4096"}},
+         "model.dropout: dropout needs batch_size * context_length * d_model / 4 of at most 2^34, and 1048576 * 128 * "
+         "4096 / 4 is 1.374e+11"},
         {{{"data.tokenizer.vocab_size", "258"}}, "data.tokenizer.vocab_size: vocab_size 258 is below 259"},
     };
     struct config config;
@@ -241,6 +257,46 @@ Test(knob, combinations_that_cannot_be_trained_are_named)
     set(&config, "model.position", "rope");
     set(&config, "model.rope_scale", "1e-290");
     cr_expect_eq(check(&config), 0, "senseless, but finite: %s", told);
+}
+
+Test(knob, draws_of_dropout_may_fill_a_step_to_the_last)
+{
+    struct config config;
+    config_init(&config);
+    set(&config, "model.context_length", "65536");
+    cr_expect_eq(check(&config), 0, "nothing is drawn: %s", told);
+    set(&config, "model.dropout", "0.1");
+    set(&config, "training.batch_size", "4");
+    cr_expect_eq(check(&config), 0, "4 * 4 * 65536^2 / 4 is 2^34: %s", told);
+    set(&config, "model.context_length", "65533");
+    cr_expect_eq(check(&config), 0, "%s", told);
+    set(&config, "model.n_heads", "1");
+    set(&config, "training.batch_size", "5");
+    set(&config, "model.context_length", "117233");
+    cr_expect_eq(check(&config), 1, "rows begin at whole groups: %s", told);
+    set(&config, "model.context_length", "1048576");
+    set(&config, "training.batch_size", "1048576");
+    set(&config, "model.n_heads", "4096");
+    set(&config, "model.d_model", "4096");
+    cr_expect_eq(check(&config), 1, "past 2^63 too: %s", told);
+}
+
+Test(knob, a_combination_with_an_unknown_knob_is_left_out)
+{
+    bool unknown[128] = {false};
+    struct config config;
+    config_init(&config);
+    set(&config, "model.d_model", "36");
+    set(&config, "model.n_heads", "8");
+    set(&config, "training.warmup_steps", "500");
+    told[0] = 0;
+    cr_expect_eq(config_check_known(&config, unknown, tell, NULL), 2, "%s", told);
+    unknown[knob_find("model.head_dim") - knobs] = true;
+    told[0] = 0;
+    cr_expect_eq(config_check_known(&config, unknown, tell, NULL), 1, "%s", told);
+    cr_expect_not_null(strstr(told, "warmup_steps 500"), "%s", told);
+    unknown[knob_find("training.steps") - knobs] = true;
+    cr_expect_eq(config_check_known(&config, unknown, tell, NULL), 0);
 }
 
 /* ---- equal meanings ---- */
@@ -296,6 +352,28 @@ Test(knob, canonical_settings_keep_what_matters)
         cr_expect_eq(before.kv_heads, after.kv_heads);
         cr_expect_eq(before.norm_epsilon, after.norm_epsilon);
     }
+}
+
+Test(knob, a_given_multiplier_is_kept_and_a_given_width_too)
+{
+    struct config given, kept, again;
+    config_init(&given);
+    set(&given, "model.ff_multiplier", "2");
+    kept = given;
+    config_canonicalize(&kept, NULL);
+    cr_expect_eq(kept.model.ff_hidden, 256);
+    config_keep_multiplier(&kept, &given);
+    cr_expect_eq(kept.model.ff_multiplier, 2);
+    cr_expect_eq(kept.model.ff_hidden, 0);
+    again = kept;
+    config_canonicalize(&again, NULL);
+    cr_expect_eq(again.model.ff_hidden, 256, "the canonical form is the same");
+    set(&given, "model.ff_hidden", "100");
+    kept = given;
+    config_canonicalize(&kept, NULL);
+    config_keep_multiplier(&kept, &given);
+    cr_expect_eq(kept.model.ff_multiplier, 4, "ignored beside a width");
+    cr_expect_eq(kept.model.ff_hidden, 100);
 }
 
 Test(knob, ignored_settings_are_named_and_only_those)

@@ -2,6 +2,7 @@
 #include "runner/sweep.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,4 +133,66 @@ Test(sweep, a_split_that_the_text_does_not_have_is_refused, .init = folder_open,
     const char *last = problems.items[problems.count - 1].text;
     cr_expect_not_null(strstr(last, "f.yaml:3:18: compare.split is 'poetry': expected one of validation"), "%s", last);
     problems_release(&problems);
+}
+
+static bool cache_exists(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/cache", folder);
+    return access(path, F_OK) == 0;
+}
+
+Test(sweep, one_that_is_refused_leaves_nothing_of_its_text, .init = folder_open, .fini = folder_close)
+{
+    static const char *const rows[] = {
+        SMALL "compare: {split: poetry}",
+        "model: {context_length: 100000}\ndata: {corpus: t.txt, tokenizer: {kind: byte}}",
+        SMALL "sweep: {parameters: {model.context_length: [32, 100000]}}",
+        SMALL "sweep: {parameters: {data.corpus: [t.txt, nowhere.txt]}}",
+    };
+    corpus_put("t.txt", 'a');
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct problems problems;
+        cr_assert_null(resolve(rows[i], &problems), "%s", rows[i]);
+        cr_expect_not(problems.environment, "%s", rows[i]);
+        cr_expect_not(cache_exists(), "%s", rows[i]);
+        problems_release(&problems);
+    }
+}
+
+Test(sweep, one_that_is_refused_leaves_what_another_has_prepared, .init = folder_open, .fini = folder_close)
+{
+    corpus_put("t.txt", 'a');
+    corpus_put("u.txt", 'b');
+    struct sweep *sweep = resolve_good(SMALL);
+    struct problems problems;
+    cr_assert_null(
+        resolve(SMALL "compare: {split: poetry}\nsweep: {parameters: {data.corpus: [t.txt, u.txt]}}", &problems));
+    cr_expect_eq(access(sweep->datasets[0].path, F_OK), 0);
+    size_t files = 0;
+    char *cache = path_join(folder, "cache");
+    DIR *directory = opendir(cache);
+    for (struct dirent *entry; (entry = readdir(directory));)
+        files += entry->d_name[0] != '.';
+    closedir(directory);
+    cr_expect_eq(files, 1, "that of u.txt is gone");
+    memory_free(cache);
+    problems_release(&problems);
+    sweep_free(sweep);
+}
+
+Test(sweep, a_given_multiplier_is_recorded_and_changes_no_key, .init = folder_open, .fini = folder_close)
+{
+    corpus_put("t.txt", 'a');
+    struct sweep *by_multiplier = resolve_good(SMALL "sweep: {parameters: {model.ff_multiplier: [1, 2, 4]}}");
+    struct sweep *by_width = resolve_good(SMALL "sweep: {parameters: {model.ff_hidden: [32, 64, 128]}}");
+    cr_assert_eq(by_multiplier->run_count, 3);
+    for (size_t i = 0; i < 3; i++)
+        cr_expect_str_eq(by_multiplier->runs[i].key, by_width->runs[i].key);
+    cr_expect_not_null(strstr(by_multiplier->runs[0].config_json, "\"model.ff_hidden\":0,\"model.ff_multiplier\":1,"));
+    cr_expect_not_null(strstr(by_multiplier->runs[1].config_json, "\"model.ff_hidden\":0,\"model.ff_multiplier\":2,"));
+    cr_expect_not_null(strstr(by_multiplier->runs[2].config_json, "\"model.ff_hidden\":0,\"model.ff_multiplier\":4,"));
+    cr_expect_not_null(strstr(by_width->runs[1].config_json, "\"model.ff_hidden\":64,\"model.ff_multiplier\":4,"));
+    sweep_free(by_multiplier);
+    sweep_free(by_width);
 }
