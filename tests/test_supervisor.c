@@ -295,8 +295,9 @@ Test(supervisor, three_variants_that_fail_of_one_cause_in_a_row_stop_the_sweep_w
     struct world world = world_run("kill -SEGV $$", 5, 1);
     cr_assert_not(world.ok);
     cr_assert_eq(world.outcome.failed, 3);
-    cr_assert_not_null(strstr(world.err.text, "3 variants in a row failed of one cause, so the other 2 runs are not begun"),
-                       "%s", world.err.text);
+    cr_assert_not_null(
+        strstr(world.err.text, "3 variants in a row failed of one cause, so the other 2 runs are not begun"), "%s",
+        world.err.text);
     cr_assert_not_null(strstr(world.err.text, "killed by signal 11"), "%s", world.err.text);
     cr_assert_not_null(strstr(world.err.text, "--retry crashed"), "%s", world.err.text);
     expect_state(&world, 2, RUN_FAILED, "killed by signal 11 (Segmentation fault)");
