@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "runner/cluster_refresh.h"
+#include "runner/cluster_status.h"
 #include "runner/database.h"
 #include "runner/file.h"
 #include "runner/removal.h"
+#include "runner/shell_word.h"
 #include "runner/sql.h"
 
 /* Workers of a killed supervisor may still be writing their last checkpoint. */
@@ -78,6 +81,27 @@ static bool is_sqlite(const char *path)
     return is;
 }
 
+/* A task that waits in a cluster's queue reads cached tokens, and holds no lock of ours. */
+static bool tasks_have_ended(sqlite3 *db, const char *path, struct error *err)
+{
+    struct cluster_watch watch;
+    bool ok = cluster_watch_open(&watch, db, path, err);
+    if (ok && watch.count) {
+        const char *name = watch.clusters[0].rounds[0].list.experiment;
+        size_t left = cluster_left(db, &watch.clusters[0]);
+        char *word = shell_word(name), *where = shell_word(path);
+        ok = error_set(err,
+                       "%zu run%s of '%s' in '%s' %s on a cluster and %s not ended: `runner status --db %s` takes over "
+                       "what they have written, `runner cancel %s --db %s` ends them",
+                       left, left == 1 ? "" : "s", name, path, left == 1 ? "is" : "are", left == 1 ? "has" : "have",
+                       where, word, where);
+        memory_free(word);
+        memory_free(where);
+    }
+    cluster_watch_close(&watch);
+    return ok;
+}
+
 /* Another database in the folder has the same folders of checkpoints, logs and caches. One of another program has not;
  * one of ours that cannot be read might have anything. */
 static bool neighbour_add(struct collector *collector, const char *path, struct error *err)
@@ -88,10 +112,13 @@ static bool neighbour_add(struct collector *collector, const char *path, struct 
         return error_set(err, "'%s' in the same folder is held by %s: wait for it to end", path, holder);
     sqlite3 *db = database_open_reader(path, &reason);
     bool ok = db && keys_add(collector, db, "select key from run", &reason);
-    sqlite3_close(db);
-    if (!ok && (db || database_is_ours(path)))
+    if (!ok && (db || database_is_ours(path))) {
+        sqlite3_close(db);
         return error_set(err, "which files '%s' in the same folder needs cannot be told: %s", path, reason.text);
-    return true;
+    }
+    ok = !db || tasks_have_ended(db, path, err);
+    sqlite3_close(db);
+    return ok;
 }
 
 static bool neighbours_add(struct collector *collector, const char *folder, const char *own, struct error *err)
@@ -261,7 +288,8 @@ bool garbage_collect(sqlite3 *db, const char *database_path, bool remove, struct
     struct collector collector = {.db = db, .remove = remove, .found = found};
     char *folder = path_folder(database_path);
     *found = (struct garbage_found){0};
-    bool ok = keys_add(&collector, db, "select key from run where id in (select run from member)", err) &&
+    bool ok = tasks_have_ended(db, database_path, err) &&
+              keys_add(&collector, db, "select key from run where id in (select run from member)", err) &&
               neighbours_add(&collector, folder, database_path, err) && rows_collect(&collector, err);
     if (ok)
         files_collect(&collector, folder);
