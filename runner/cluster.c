@@ -35,6 +35,18 @@ char *cluster_job_name(const struct cluster *cluster, size_t round, size_t chunk
     return memory_copy_text(name);
 }
 
+bool cluster_job_parse(const struct cluster *cluster, const char *name, size_t *round, size_t *chunk)
+{
+    size_t prefix = strlen(cluster->name);
+    if (strncmp(name, cluster->name, prefix) != 0 || sscanf(name + prefix, ".%zu.%zu", round, chunk) != 2 ||
+        *round >= cluster->round_count || *chunk >= cluster->rounds[*round].chunk_count)
+        return false;
+    char *whole = cluster_job_name(cluster, *round, *chunk);
+    bool same = strcmp(whole, name) == 0;
+    memory_free(whole);
+    return same;
+}
+
 char *cluster_log_path(const struct cluster *cluster, size_t round, size_t chunk, size_t index)
 {
     char ending[40];

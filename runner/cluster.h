@@ -37,6 +37,8 @@ void cluster_close(struct cluster *cluster);
 
 /* Owner of the texts: caller, memory_free(). */
 char *cluster_job_name(const struct cluster *cluster, size_t round, size_t chunk);
+/* False when it is none of the cluster's jobs. */
+bool cluster_job_parse(const struct cluster *cluster, const char *name, size_t *round, size_t *chunk);
 char *cluster_log_path(const struct cluster *cluster, size_t round, size_t chunk, size_t index);
 
 /* Writes the next round's list and scripts; cluster_submit() submits what is not. */

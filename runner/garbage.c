@@ -13,6 +13,7 @@
 #include "runner/cluster_status.h"
 #include "runner/database.h"
 #include "runner/file.h"
+#include "runner/lockfile.h"
 #include "runner/removal.h"
 #include "runner/shell_word.h"
 #include "runner/sql.h"
@@ -106,7 +107,7 @@ static bool tasks_have_ended(sqlite3 *db, const char *path, struct error *err)
  * one of ours that cannot be read might have anything. */
 static bool neighbour_add(struct collector *collector, const char *path, struct error *err)
 {
-    char holder[512];
+    char holder[LOCKFILE_HOLDER_SIZE];
     struct error reason;
     if (database_lock_holder(path, holder, sizeof holder))
         return error_set(err, "'%s' in the same folder is held by %s: wait for it to end", path, holder);
