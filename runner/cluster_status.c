@@ -95,8 +95,8 @@ static const char *key_of(const struct cluster *cluster, const struct slurm_task
     if (task->index < 0 || !cluster_job_parse(cluster, task->name, &round, &chunk))
         return NULL;
     const struct task_list *list = &cluster->rounds[round].list;
-    size_t index = chunk * list->chunk + (size_t)task->index;
-    bool latest = (size_t)task->index < list->chunk && index < list->count &&
+    size_t index = chunk * list->round.chunk + (size_t)task->index;
+    bool latest = (size_t)task->index < list->round.chunk && index < list->count &&
                   cluster_find(cluster, list->keys[index], &found_round, &found_chunk, &found_index) &&
                   found_round == round;
     return latest ? list->keys[index] : NULL;

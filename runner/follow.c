@@ -319,7 +319,7 @@ static bool runs_submit(struct follower *f, const bool *again, size_t count, str
     for (size_t i = 0; ok && i < f->count; i++)
         if (again[i]) {
             struct watched *w = &f->watched[i];
-            size_t chunk = f->cluster->rounds[round].list.chunk;
+            size_t chunk = f->cluster->rounds[round].list.round.chunk;
             *w = (struct watched){.run = w->run,
                                   .placed = true,
                                   .round = round,

@@ -91,7 +91,7 @@ static void script_print(const struct launcher_script *script, const char *progr
     word_print(program, out);
     fputs(" work --index $((OFFSET + ${SLURM_ARRAY_TASK_ID:-$1})) \\\n    --claim ", out);
     word_print(script->claim, out);
-    fputs(" \\\n    --task ", out);
+    fprintf(out, " \\\n    --token %s --task ", script->token);
     word_print(script->list, out);
     fputc('\n', out);
 }

@@ -50,3 +50,31 @@ Test(cluster, a_job_is_known_by_its_whole_name)
     memory_free(name);
     cluster_close(&cluster);
 }
+
+Test(cluster, a_list_has_a_token_which_is_in_its_jobs_names_and_older_lists_have_none)
+{
+    struct cluster cluster;
+    struct error err = {""};
+    size_t round, chunk;
+    round_put(0, "");
+    round_put(1, ",\"token\":\"18c3f0-2a\"");
+    cluster_read(&cluster);
+    cr_assert_eq(cluster.round_count, 2);
+    char *older = cluster_job_name(&cluster, 0, 1), *name = cluster_job_name(&cluster, 1, 1);
+    cr_expect_str_eq(older + strlen(cluster.name), ".0.1");
+    cr_expect_str_eq(name + strlen(cluster.name), ".1.1.18c3f0-2a");
+    cr_expect(cluster_job_parse(&cluster, older, &round, &chunk) && round == 0);
+    cr_expect(cluster_job_parse(&cluster, name, &round, &chunk) && round == 1);
+    name[strlen(name) - 1] = 'b';
+    cr_expect_not(cluster_job_parse(&cluster, name, &round, &chunk), "of a list that is gone");
+    name[strlen(cluster.name) + strlen(".1.1")] = 0;
+    cr_expect_not(cluster_job_parse(&cluster, name, &round, &chunk), "of one without a token");
+    memory_free(older);
+    memory_free(name);
+    cluster_close(&cluster);
+    file_put("list.tasks", "{\"experiment\":\"a\",\"tasks\":1,\"chunk\":1,\"token\":\"a b\"}\n");
+    char token[TASK_TOKEN_SIZE], *path = path_join(folder, "list.tasks");
+    cr_expect_not(task_list_token(path, token, &err));
+    cr_expect_not_null(strstr(err.text, "is not a list of tasks"), "%s", err.text);
+    memory_free(path);
+}
