@@ -64,6 +64,20 @@ static size_t chunks_of(size_t tasks, const struct task_round *round)
     return (tasks + round->chunk - 1) / round->chunk;
 }
 
+/* Fewer tasks may run at once than there are arrays: one array waits for the one before it. */
+static bool is_chained(size_t chunks, const struct task_round *round)
+{
+    return round->at_once && round->at_once < chunks;
+}
+
+/* Of what may run at once, what is for one array. 0: no limit. */
+static size_t share_of(size_t chunk, size_t chunks, const struct task_round *round)
+{
+    if (is_chained(chunks, round))
+        return round->at_once;
+    return round->at_once / chunks + (chunk < round->at_once % chunks);
+}
+
 /* ---- reading ---- */
 
 static void job_read(const struct cluster *cluster, size_t number, struct cluster_round *round)
@@ -188,8 +202,7 @@ static bool script_write(const struct cluster *cluster, size_t round, size_t chu
                                      .log = log,
                                      .offset = offset,
                                      .tasks = chunk + 1 < chunks ? made->chunk : count - offset,
-                                     /* several arrays share what may run at once */
-                                     .at_once = options->at_once ? (options->at_once + chunks - 1) / chunks : 0};
+                                     .at_once = share_of(chunk, chunks, made)};
     memcpy(script.settings, options->settings, sizeof script.settings);
     memcpy(script.setting_counts, options->setting_counts, sizeof script.setting_counts);
     unlink(claim); /* of an earlier round of this number, whose list is gone */
@@ -218,7 +231,7 @@ static bool folder_resolve(struct cluster *cluster, struct error *err)
 bool cluster_round_add(struct cluster *cluster, const struct sweep *sweep, const size_t *runs, size_t count,
                        const struct cluster_options *options, struct error *err)
 {
-    struct task_round made;
+    struct task_round made = {.at_once = options->at_once};
     size_t round = cluster->round_count;
     if (round >= ROUNDS_MOST)
         return error_set(err, "'%s' has %zu lists of tasks: expected fewer", cluster->folder, round);
@@ -249,8 +262,10 @@ static bool chunk_submit(struct cluster *cluster, size_t round, size_t chunk, st
 {
     char *name = cluster_job_name(cluster, round, chunk);
     char *script = file_path(cluster, round, chunk, ".sh"), *claim = file_path(cluster, round, chunk, ".job");
-    char *job = cluster->rounds[round].jobs[chunk];
-    bool ok = slurm_submit(name, script, claim, job, note_print, err) && claim_make(claim, job, err);
+    const struct cluster_round *r = &cluster->rounds[round];
+    const char *after = chunk && is_chained(r->chunk_count, &r->list.round) ? r->jobs[chunk - 1] : NULL;
+    char *job = r->jobs[chunk];
+    bool ok = slurm_submit(name, script, after, claim, job, note_print, err) && claim_make(claim, job, err);
     cluster->rounds[round].submitted[chunk] = ok;
     memory_free(name);
     memory_free(script);

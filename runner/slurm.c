@@ -199,11 +199,12 @@ static bool submitted_find(const char *name, const char *claim, char job[24], bo
     return true;
 }
 
-bool slurm_submit(const char *name, const char *script, const char *claim, char job[24], void (*note)(const char *text),
-                  struct error *err)
+bool slurm_submit(const char *name, const char *script, const char *after, const char *claim, char job[24],
+                  void (*note)(const char *text), struct error *err)
 {
-    char sbatch[] = "sbatch", parsable[] = "--parsable", *path = memory_copy_text(script), line[300];
-    char *const argv[] = {sbatch, parsable, path, NULL};
+    char sbatch[] = "sbatch", parsable[] = "--parsable", *path = memory_copy_text(script), line[300], dependency[64];
+    char *const argv[] = {sbatch, parsable, after ? dependency : path, after ? path : NULL, NULL};
+    snprintf(dependency, sizeof dependency, "--dependency=afterany:%s", after ? after : "");
     bool there = false, final = false, ok = submitted_find(name, claim, job, &there, err);
     struct error last = {""};
     for (int i = 0; ok && !there && !final && i < ATTEMPTS; i++) {

@@ -32,10 +32,11 @@ double slurm_patience(void);
 bool slurm_look(const char *const *names, size_t count, size_t expected, struct slurm_queue *queue, struct error *err);
 void slurm_queue_release(struct slurm_queue *queue);
 
-/* Submits the script under the name, once, whatever happens. job gets the array's number. claim: the file its first
- * task makes (task.h), which proves that it was submitted. note is told of each attempt that failed. */
-bool slurm_submit(const char *name, const char *script, const char *claim, char job[24], void (*note)(const char *text),
-                  struct error *err);
+/* Submits the script under the name, once, whatever happens. after: the number of an array that has to end first, in
+ * whatever way; NULL: none. job gets the array's number. claim: the file its first task makes (task.h), which proves
+ * that it was submitted. note is told of each attempt that failed. */
+bool slurm_submit(const char *name, const char *script, const char *after, const char *claim, char job[24],
+                  void (*note)(const char *text), struct error *err);
 
 /* Ends all jobs of these names; fine when there are none. */
 bool slurm_cancel(const char *const *names, size_t count, struct error *err);

@@ -22,6 +22,7 @@ enum { TASK_TOKEN_SIZE = 40 };
 /* What the tasks of a list have in common. */
 struct task_round {
     size_t chunk;                /* tasks an array has at most */
+    size_t at_once;              /* tasks of all arrays that may run at once; 0: no limit */
     char token[TASK_TOKEN_SIZE]; /* of no other list, not even one that was in the same file; lists of old: "" */
 };
 void task_token_make(char token[TASK_TOKEN_SIZE]);

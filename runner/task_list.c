@@ -78,6 +78,7 @@ bool task_list_write(const char *path, const struct sweep *sweep, const size_t *
     json_put(head, "experiment", json_from_text(sweep->experiment->name));
     json_put(head, "tasks", json_integer((json_int_t)count));
     json_put(head, "chunk", json_integer((json_int_t)round->chunk));
+    json_put(head, "at_once", json_integer((json_int_t)round->at_once));
     json_put(head, "token", json_from_text(round->token));
     line_write(head, &writer);
     bool ok = true;
@@ -101,14 +102,16 @@ static bool head_read(char *line, struct task_list *list)
     const char *name = json_string_value(json_object_get(head, "experiment"));
     json_int_t count = json_integer_value(json_object_get(head, "tasks"));
     json_int_t chunk = json_integer_value(json_object_get(head, "chunk"));
+    json_int_t at_once = json_integer_value(json_object_get(head, "at_once"));
     json_t *token = json_object_get(head, "token");
     const char *text = token ? json_string_value(token) : "";
-    bool ok = name && count > 0 && count < LIST_LIMIT / 100 && chunk > 0 && text && strlen(text) < TASK_TOKEN_SIZE &&
-              !text[strspn(text, "0123456789abcdef-")];
+    bool ok = name && count > 0 && count < LIST_LIMIT / 100 && chunk > 0 && at_once >= 0 && text &&
+              strlen(text) < TASK_TOKEN_SIZE && !text[strspn(text, "0123456789abcdef-")];
     if (ok) {
         list->experiment = memory_copy_text(name);
         list->count = (size_t)count;
         list->round.chunk = (size_t)chunk;
+        list->round.at_once = (size_t)at_once;
         snprintf(list->round.token, sizeof list->round.token, "%s", text);
     }
     json_decref(head);
