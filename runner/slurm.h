@@ -3,7 +3,7 @@
  * A controller that is busy says "Socket timed out" and may have done what it was asked all the same. So jobs are known
  * by names that nobody else uses, and are looked for by name before each attempt to submit; every call has a time limit
  * and a bounded number of attempts. RUNNER_SLURM_SECONDS is the unit of patience (10): time between two looks at the
- * queue; a call may take six of them. */
+ * queue; a call may take six of them, but no more than two minutes. */
 #ifndef RUNNER_SLURM_H
 #define RUNNER_SLURM_H
 
