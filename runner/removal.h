@@ -20,6 +20,7 @@ enum garbage {
     GARBAGE_CHECKPOINTS, /* and final weights of runs that are not there; checkpoints of finished ones */
     GARBAGE_CACHES,      /* made anew from the texts when needed */
     GARBAGE_LOGS,        /* of runs that are not there */
+    GARBAGE_TASKS,       /* lists of cluster sweeps none of whose runs is there, and what their tasks wrote */
     GARBAGE_TEMPORARY,   /* files that a killed process left half-written */
     GARBAGE_COUNT
 };
