@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "runner/clock.h"
 #include "runner/environment.h"
+#include "runner/lockfile.h"
 #include "runner/signals.h"
 
 /* Takes what is there now. False at the end of the pipe. */
@@ -42,6 +43,7 @@ static enum child_result child_wait(pid_t child, int pipe_end, double timeout, s
     double deadline = seconds_now() + timeout;
     bool open = true;
     for (;;) {
+        lockfile_renew_all();
         pid_t ended = waitpid(child, status, WNOHANG);
         if (ended < 0 && errno != EINTR)
             *status = 0; /* somebody else waits for all children; the output's own check decides */

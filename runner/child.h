@@ -1,4 +1,5 @@
-/* A helper program run to its end: found on PATH, no shell, no standard input, a time limit, its output kept. */
+/* A helper program run to its end: found on PATH, no shell, no standard input, a time limit, its output kept. While
+ * it runs our locks are renewed (lockfile.h). */
 #ifndef RUNNER_CHILD_H
 #define RUNNER_CHILD_H
 

@@ -28,11 +28,28 @@ static char *file_path(const struct cluster *cluster, size_t round, size_t chunk
     return path_join(cluster->folder, name);
 }
 
+static char *job_name_make(const struct cluster *cluster, size_t round, size_t chunk, const char *token)
+{
+    char name[NAME_SIZE + 50 + TASK_TOKEN_SIZE];
+    snprintf(name, sizeof name, "%s.%zu.%zu%s%s", cluster->name, round, chunk, *token ? "." : "", token);
+    return memory_copy_text(name);
+}
+
 char *cluster_job_name(const struct cluster *cluster, size_t round, size_t chunk)
 {
-    char name[NAME_SIZE + 50];
-    snprintf(name, sizeof name, "%s.%zu.%zu", cluster->name, round, chunk);
-    return memory_copy_text(name);
+    return job_name_make(cluster, round, chunk, cluster->rounds[round].list.round.token);
+}
+
+bool cluster_job_parse(const struct cluster *cluster, const char *name, size_t *round, size_t *chunk)
+{
+    size_t prefix = strlen(cluster->name);
+    if (strncmp(name, cluster->name, prefix) != 0 || sscanf(name + prefix, ".%zu.%zu", round, chunk) != 2 ||
+        *round >= cluster->round_count || *chunk >= cluster->rounds[*round].chunk_count)
+        return false;
+    char *whole = cluster_job_name(cluster, *round, *chunk);
+    bool same = strcmp(whole, name) == 0;
+    memory_free(whole);
+    return same;
 }
 
 char *cluster_log_path(const struct cluster *cluster, size_t round, size_t chunk, size_t index)
@@ -40,6 +57,25 @@ char *cluster_log_path(const struct cluster *cluster, size_t round, size_t chunk
     char ending[40];
     snprintf(ending, sizeof ending, "-%zu.log", index);
     return file_path(cluster, round, chunk, ending);
+}
+
+static size_t chunks_of(size_t tasks, const struct task_round *round)
+{
+    return (tasks + round->chunk - 1) / round->chunk;
+}
+
+/* Fewer tasks may run at once than there are arrays: one array waits for the one before it. */
+static bool is_chained(size_t chunks, const struct task_round *round)
+{
+    return round->at_once && round->at_once < chunks;
+}
+
+/* Of what may run at once, what is for one array. 0: no limit. */
+static size_t share_of(size_t chunk, size_t chunks, const struct task_round *round)
+{
+    if (is_chained(chunks, round))
+        return round->at_once;
+    return round->at_once / chunks + (chunk < round->at_once % chunks);
 }
 
 /* ---- reading ---- */
@@ -58,7 +94,7 @@ static bool round_read(struct cluster *cluster, const char *path, struct error *
     struct cluster_round round = {.chunk_count = 0};
     if (!task_list_read(path, &round.list, err))
         return false;
-    round.chunk_count = (round.list.count + round.list.chunk - 1) / round.list.chunk;
+    round.chunk_count = chunks_of(round.list.count, &round.list.round);
     round.submitted = memory_alloc(round.chunk_count, sizeof *round.submitted);
     round.jobs = memory_alloc(round.chunk_count, sizeof *round.jobs);
     job_read(cluster, cluster->round_count, &round);
@@ -118,8 +154,8 @@ bool cluster_find(const struct cluster *cluster, const char *key, size_t *round,
         for (size_t i = 0; i < list->count; i++)
             if (strcmp(list->keys[i], key) == 0) {
                 *round = r;
-                *chunk = i / list->chunk;
-                *index = i % list->chunk;
+                *chunk = i / list->round.chunk;
+                *index = i % list->round.chunk;
                 return true;
             }
     }
@@ -150,22 +186,26 @@ void cluster_names_free(char **names, size_t count)
 
 /* ---- submitting ---- */
 
-static bool script_write(const struct cluster *cluster, size_t round, size_t chunk, size_t offset, size_t tasks,
-                         size_t chunks, const char *list, const struct cluster_options *options, struct error *err)
+/* count: tasks of the whole round. */
+static bool script_write(const struct cluster *cluster, size_t round, size_t chunk, size_t count,
+                         const struct task_round *made, const char *list, const struct cluster_options *options,
+                         struct error *err)
 {
+    size_t chunks = chunks_of(count, made), offset = chunk * made->chunk;
     char *path = file_path(cluster, round, chunk, ".sh"), *claim = file_path(cluster, round, chunk, ".job");
-    char *log = file_path(cluster, round, chunk, "-%a.log"), *name = cluster_job_name(cluster, round, chunk);
+    char *log = file_path(cluster, round, chunk, "-%a.log"), *name = job_name_make(cluster, round, chunk, made->token);
     struct launcher_script script = {.path = path,
                                      .name = name,
                                      .list = list,
+                                     .token = made->token,
                                      .claim = claim,
                                      .log = log,
                                      .offset = offset,
-                                     .tasks = tasks,
-                                     /* several arrays share what may run at once */
-                                     .at_once = options->at_once ? (options->at_once + chunks - 1) / chunks : 0};
+                                     .tasks = chunk + 1 < chunks ? made->chunk : count - offset,
+                                     .at_once = share_of(chunk, chunks, made)};
     memcpy(script.settings, options->settings, sizeof script.settings);
     memcpy(script.setting_counts, options->setting_counts, sizeof script.setting_counts);
+    unlink(claim); /* of an earlier round of this number, whose list is gone */
     bool ok = launcher_script_write(&script, err);
     memory_free(path);
     memory_free(claim);
@@ -191,24 +231,24 @@ static bool folder_resolve(struct cluster *cluster, struct error *err)
 bool cluster_round_add(struct cluster *cluster, const struct sweep *sweep, const size_t *runs, size_t count,
                        const struct cluster_options *options, struct error *err)
 {
-    size_t limit, round = cluster->round_count;
+    struct task_round made = {.at_once = options->at_once};
+    size_t round = cluster->round_count;
     if (round >= ROUNDS_MOST)
         return error_set(err, "'%s' has %zu lists of tasks: expected fewer", cluster->folder, round);
-    if (!slurm_array_limit(&limit, err) || !folder_resolve(cluster, err))
+    if (!slurm_array_limit(&made.chunk, err) || !folder_resolve(cluster, err))
         return false;
-    size_t chunks = (count + limit - 1) / limit;
+    task_token_make(made.token);
     char *list = file_path(cluster, round, SIZE_MAX, ".tasks");
     bool ok = true;
-    for (size_t c = 0; ok && c < chunks; c++)
-        ok = script_write(cluster, round, c, c * limit, c + 1 < chunks ? limit : count - c * limit, chunks, list,
-                          options, err);
+    for (size_t c = 0; ok && c < chunks_of(count, &made); c++)
+        ok = script_write(cluster, round, c, count, &made, list, options, err);
     for (size_t i = 0; ok && i < count; i++) {
         char *folder = path_join(cluster->shards, sweep->runs[runs[i]].key);
         ok = folder_make(folder, err);
         memory_free(folder);
     }
     /* The list comes last: without it there is no round. */
-    ok = ok && task_list_write(list, sweep, runs, count, limit, &options->tasks, err) && round_read(cluster, list, err);
+    ok = ok && task_list_write(list, sweep, runs, count, &made, &options->tasks, err) && round_read(cluster, list, err);
     memory_free(list);
     return ok;
 }
@@ -222,8 +262,10 @@ static bool chunk_submit(struct cluster *cluster, size_t round, size_t chunk, st
 {
     char *name = cluster_job_name(cluster, round, chunk);
     char *script = file_path(cluster, round, chunk, ".sh"), *claim = file_path(cluster, round, chunk, ".job");
-    char *job = cluster->rounds[round].jobs[chunk];
-    bool ok = slurm_submit(name, script, claim, job, note_print, err) && claim_make(claim, job, err);
+    const struct cluster_round *r = &cluster->rounds[round];
+    const char *after = chunk && is_chained(r->chunk_count, &r->list.round) ? r->jobs[chunk - 1] : NULL;
+    char *job = r->jobs[chunk];
+    bool ok = slurm_submit(name, script, after, claim, job, note_print, err) && claim_make(claim, job, err);
     cluster->rounds[round].submitted[chunk] = ok;
     memory_free(name);
     memory_free(script);

@@ -1,12 +1,14 @@
 /* What of a sweep has been submitted: rounds of arrays, as files beside the logs.
  *
  *   <results>/logs/slurm/NAME.R.tasks      round R: a list of runs (task.h)
- *   <results>/logs/slurm/NAME.R.C.sh       its array C as a batch script; the job is called NAME.R.C
+ *   <results>/logs/slurm/NAME.R.C.sh       its array C as a batch script
  *   <results>/logs/slurm/NAME.R.C.job      the array's number: it was submitted
  *   <results>/logs/slurm/NAME.R.C-I.log    what task I printed
  *
  * NAME is "runner-<experiment>-<8 digits of the database's path>", so that whoever comes later, from any login node,
- * finds what is there. A list without its .job file was perhaps submitted and perhaps not: its job's name decides. */
+ * finds what is there. An array's job is called NAME.R.C.TOKEN: Slurm remembers jobs of results that are gone, and only
+ * the list has the token (NAME.R.C where a list has none). A list without its .job file was perhaps submitted and
+ * perhaps not: its job's name decides. */
 #ifndef RUNNER_CLUSTER_H
 #define RUNNER_CLUSTER_H
 
@@ -37,6 +39,8 @@ void cluster_close(struct cluster *cluster);
 
 /* Owner of the texts: caller, memory_free(). */
 char *cluster_job_name(const struct cluster *cluster, size_t round, size_t chunk);
+/* False when it is none of the cluster's jobs. */
+bool cluster_job_parse(const struct cluster *cluster, const char *name, size_t *round, size_t *chunk);
 char *cluster_log_path(const struct cluster *cluster, size_t round, size_t chunk, size_t index);
 
 /* Writes the next round's list and scripts; cluster_submit() submits what is not. */

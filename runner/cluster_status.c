@@ -9,6 +9,7 @@
 #include "runner/command.h"
 #include "runner/database.h"
 #include "runner/file.h"
+#include "runner/lockfile.h"
 #include "runner/shell_word.h"
 #include "runner/slurm.h"
 #include "runner/sql.h"
@@ -59,7 +60,7 @@ void cluster_watch_close(struct cluster_watch *watch)
 
 bool cluster_watch_may_gather(const struct cluster_watch *watch)
 {
-    char holder[512];
+    char holder[LOCKFILE_HOLDER_SIZE];
     return watch->count && !database_lock_holder(watch->path, holder, sizeof holder);
 }
 
@@ -90,15 +91,12 @@ static const char *experiment_of(const struct cluster *cluster)
 /* The run whose present task this is; NULL when it is none of the cluster's, or an earlier one. */
 static const char *key_of(const struct cluster *cluster, const struct slurm_task *task)
 {
-    size_t prefix = strlen(cluster->name), round, chunk, found_round, found_chunk, found_index;
-    int end = 0;
-    if (strncmp(task->name, cluster->name, prefix) != 0 ||
-        sscanf(task->name + prefix, ".%zu.%zu%n", &round, &chunk, &end) != 2 || task->name[prefix + (size_t)end] ||
-        task->index < 0 || round >= cluster->round_count || chunk >= cluster->rounds[round].chunk_count)
+    size_t round, chunk, found_round, found_chunk, found_index;
+    if (task->index < 0 || !cluster_job_parse(cluster, task->name, &round, &chunk))
         return NULL;
     const struct task_list *list = &cluster->rounds[round].list;
-    size_t index = chunk * list->chunk + (size_t)task->index;
-    bool latest = (size_t)task->index < list->chunk && index < list->count &&
+    size_t index = chunk * list->round.chunk + (size_t)task->index;
+    bool latest = (size_t)task->index < list->round.chunk && index < list->count &&
                   cluster_find(cluster, list->keys[index], &found_round, &found_chunk, &found_index) &&
                   found_round == round;
     return latest ? list->keys[index] : NULL;
@@ -142,7 +140,7 @@ static void queue_take(struct cluster_watch *watch, sqlite3 *db, const struct cl
 static void lost_note(const struct cluster_watch *watch, sqlite3 *db, const struct cluster *cluster, size_t active,
                       void (*note)(const char *text))
 {
-    char holder[512];
+    char holder[LOCKFILE_HOLDER_SIZE];
     size_t left = cluster_left(db, cluster);
     if (left <= active || database_lock_holder(watch->path, holder, sizeof holder))
         return;

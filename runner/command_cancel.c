@@ -1,12 +1,12 @@
 /* runner cancel: ends the cluster jobs of an experiment. */
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "core/memory.h"
 #include "runner/cluster_refresh.h"
 #include "runner/command.h"
 #include "runner/file.h"
+#include "runner/lockfile.h"
 #include "runner/slurm.h"
 #include "runner/sql.h"
 
@@ -16,14 +16,11 @@ enum { LOOKS = 12 };
 static bool tasks_wait(const struct cluster *cluster, size_t *active, struct error *err)
 {
     for (int i = 0; i < LOOKS; i++) {
-        double seconds = slurm_patience() / 2;
-        struct timespec pause = {.tv_sec = (time_t)seconds};
-        pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
         if (!cluster_active(cluster, active, err))
             return false;
         if (!*active)
             return true;
-        nanosleep(&pause, NULL);
+        lockfile_pause(slurm_patience() / 2);
     }
     return true;
 }

@@ -50,7 +50,7 @@ static int gc_run(const struct command *command, const struct arguments *argumen
         struct database *database = database_open(path, &opening, &err);
         if (!database)
             die(EXIT_ENVIRONMENT, "%s", err.text);
-        ok = database_recover(database, &err) && garbage_collect(database_handle(database), path, true, &found, &err);
+        ok = garbage_collect(database_handle(database), path, true, &found, &err);
         closed = database_close(database, &closing);
     }
     if (!ok || !closed)
@@ -64,13 +64,14 @@ const struct command command_gc = {
     .name = "gc",
     .arguments = "",
     .summary = "Remove hidden runs for good, and files that nothing needs.",
-    .help = "Removes: runs that `runner rm` hid or that no experiment has any more, with their curves; checkpoints, "
-            "weights "
-            "and logs of runs that are not in the database; checkpoints of finished runs (their final weights stay); "
-            "cached tokens, which are made anew when needed; files that killed processes left half-written. What it "
-            "does not know it leaves. Runs that are finished or can go on are never touched. Waits for nobody: while a "
-            "sweep trains it says so and does nothing.\n\n"
-            "Example:\n  runner gc --dry-run\n  runner gc",
+    .help =
+        "Removes: runs that `runner rm` hid or that no experiment has any more, with their curves; checkpoints, "
+        "weights and logs of runs that are not in the database; what a cluster sweep wrote none of whose runs is in "
+        "it; checkpoints of finished runs (their final weights stay); cached tokens, which are made anew when "
+        "needed; files that killed processes left half-written. What it does not know it leaves. Runs that are "
+        "finished or can go on are never touched. Waits for nobody: while a sweep trains, here or on a cluster, it "
+        "says so and does nothing.\n\n"
+        "Example:\n  runner gc --dry-run\n  runner gc",
     .options = options,
     .json = true,
     .run = gc_run,

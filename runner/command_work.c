@@ -9,7 +9,8 @@ static int work(const struct command *command, const struct arguments *arguments
     const char *task = option_text(arguments, "task", NULL);
     if (!task)
         return worker_main();
-    return task_run(task, (size_t)option_integer(arguments, "index", 0), option_text(arguments, "claim", NULL));
+    return task_run(task, (size_t)option_integer(arguments, "index", 0), option_text(arguments, "claim", NULL),
+                    option_text(arguments, "token", NULL));
 }
 
 static const struct option options[] = {
@@ -24,6 +25,7 @@ static const struct option options[] = {
      .minimum = 0,
      .maximum = 1000000000},
     {.name = "claim", .kind = OPTION_TEXT, .argument = "FILE", .doc = "Says which array has the list's runs."},
+    {.name = "token", .kind = OPTION_TEXT, .argument = "TEXT", .doc = "The list's, when the task was submitted."},
     {.name = NULL},
 };
 

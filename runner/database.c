@@ -406,7 +406,7 @@ bool database_run_end(struct database *database, const char *key, enum run_state
 
 bool database_pump(struct database *database, struct error *err)
 {
-    lockfile_renew(database->lock);
+    lockfile_renew_all();
     return pending_pump(database->pending, false, err);
 }
 

@@ -169,9 +169,8 @@ static bool gather(struct follower *f, struct error *err)
 
 static void task_take(struct follower *f, const struct slurm_task *task)
 {
-    size_t prefix = strlen(f->cluster->name), round, chunk;
-    if (strncmp(task->name, f->cluster->name, prefix) != 0 ||
-        sscanf(task->name + prefix, ".%zu.%zu", &round, &chunk) != 2)
+    size_t round, chunk;
+    if (!cluster_job_parse(f->cluster, task->name, &round, &chunk))
         return;
     for (size_t i = 0; i < f->count; i++) {
         struct watched *w = &f->watched[i];
@@ -320,7 +319,7 @@ static bool runs_submit(struct follower *f, const bool *again, size_t count, str
     for (size_t i = 0; ok && i < f->count; i++)
         if (again[i]) {
             struct watched *w = &f->watched[i];
-            size_t chunk = f->cluster->rounds[round].list.chunk;
+            size_t chunk = f->cluster->rounds[round].list.round.chunk;
             *w = (struct watched){.run = w->run,
                                   .placed = true,
                                   .round = round,

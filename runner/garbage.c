@@ -9,10 +9,16 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "runner/cluster_refresh.h"
+#include "runner/cluster_status.h"
 #include "runner/database.h"
 #include "runner/file.h"
+#include "runner/lockfile.h"
 #include "runner/removal.h"
+#include "runner/shell_word.h"
 #include "runner/sql.h"
+#include "runner/task.h"
+#include "runner/text_index.h"
 
 /* Workers of a killed supervisor may still be writing their last checkpoint. */
 enum { TEMPORARY_SECONDS = 60, KEY_DIGITS = 64 };
@@ -23,14 +29,17 @@ struct collector {
     struct garbage_found *found;
     char **kept; /* keys of runs that are not hidden, and those of other databases in the folder */
     size_t kept_count;
+    struct text_index submitted; /* keys in the lists of cluster sweeps that have a kept run */
+    char **over;                 /* names (cluster.h) of those that have none */
+    size_t over_count;
     struct error first; /* what could not be removed first */
     bool failed;
 };
 
 const char *garbage_name(enum garbage kind)
 {
-    static const char *const names[GARBAGE_COUNT] = {"hidden runs", "checkpoints and weights", "caches", "logs",
-                                                     "temporary files"};
+    static const char *const names[GARBAGE_COUNT] = {"hidden runs", "checkpoints and weights", "caches",
+                                                     "logs",        "cluster tasks",           "temporary files"};
     return names[kind];
 }
 
@@ -59,6 +68,81 @@ static bool key_is_kept(const struct collector *collector, const char *key)
     return false;
 }
 
+static char *list_path(const char *folder, const char *name, size_t round)
+{
+    char ending[40];
+    snprintf(ending, sizeof ending, ".%zu.tasks", round);
+    size_t size = strlen(name) + sizeof ending;
+    char *file = memory_alloc(size, 1);
+    snprintf(file, size, "%s%s", name, ending);
+    char *path = path_join(folder, file);
+    memory_free(file);
+    return path;
+}
+
+static bool lists_read(const char *folder, const char *name, struct task_list **lists, size_t *count, struct error *err)
+{
+    bool more = true, ok = true;
+    *lists = NULL;
+    *count = 0;
+    while (ok && more) {
+        char *path = list_path(folder, name, *count);
+        struct task_list list;
+        more = access(path, F_OK) == 0;
+        ok = !more || task_list_read(path, &list, err);
+        if (ok && more) {
+            *lists = memory_grow(*lists, *count * sizeof list, *count + 1, sizeof list);
+            (*lists)[(*count)++] = list;
+        }
+        memory_free(path);
+    }
+    return ok;
+}
+
+/* All lists of a sweep stay or none, and what is in one counts as submitted: so all of that stays or none, too. */
+static bool sweep_sort(struct collector *collector, const char *folder, const char *name, struct error *err)
+{
+    struct task_list *lists;
+    size_t count;
+    bool kept = false, ok = lists_read(folder, name, &lists, &count, err);
+    for (size_t r = 0; ok && r < count && !kept; r++)
+        for (size_t i = 0; i < lists[r].count && !kept; i++)
+            kept = key_is_kept(collector, lists[r].keys[i]);
+    for (size_t r = 0; ok && r < count && kept; r++)
+        for (size_t i = 0; i < lists[r].count; i++)
+            if (text_index_find(&collector->submitted, lists[r].keys[i]) == SIZE_MAX)
+                text_index_add(&collector->submitted, lists[r].keys[i], 0);
+    if (ok && !kept) {
+        collector->over = memory_grow(collector->over, collector->over_count * sizeof *collector->over,
+                                      collector->over_count + 1, sizeof *collector->over);
+        collector->over[collector->over_count++] = memory_copy_text(name);
+    }
+    for (size_t r = 0; r < count; r++)
+        task_list_release(&lists[r]);
+    memory_free(lists);
+    return ok;
+}
+
+static bool sweeps_sort(struct collector *collector, const char *folder, struct error *err)
+{
+    static const char ending[] = ".0.tasks";
+    DIR *directory = opendir(folder);
+    bool ok = true;
+    for (struct dirent *entry; directory && ok && (entry = readdir(directory));) {
+        size_t length = strlen(entry->d_name), cut = sizeof ending - 1;
+        if (length <= cut || strcmp(entry->d_name + length - cut, ending) != 0)
+            continue;
+        char *name = memory_copy_text(entry->d_name);
+        name[length - cut] = 0;
+        ok = sweep_sort(collector, folder, name, err) ||
+             error_wrap(err, "which runs have tasks on a cluster cannot be told");
+        memory_free(name);
+    }
+    if (directory)
+        closedir(directory);
+    return ok;
+}
+
 static bool same_file(const char *a, const char *b)
 {
     struct stat first, second;
@@ -78,20 +162,44 @@ static bool is_sqlite(const char *path)
     return is;
 }
 
+/* A task that waits in a cluster's queue reads cached tokens, and holds no lock of ours. */
+static bool tasks_have_ended(sqlite3 *db, const char *path, struct error *err)
+{
+    struct cluster_watch watch;
+    bool ok = cluster_watch_open(&watch, db, path, err);
+    if (ok && watch.count) {
+        const char *name = watch.clusters[0].rounds[0].list.experiment;
+        size_t left = cluster_left(db, &watch.clusters[0]);
+        char *word = shell_word(name), *where = shell_word(path);
+        ok = error_set(err,
+                       "%zu run%s of '%s' in '%s' %s on a cluster and %s not ended: `runner status --db %s` takes over "
+                       "what they have written, `runner cancel %s --db %s` ends them",
+                       left, left == 1 ? "" : "s", name, path, left == 1 ? "is" : "are", left == 1 ? "has" : "have",
+                       where, word, where);
+        memory_free(word);
+        memory_free(where);
+    }
+    cluster_watch_close(&watch);
+    return ok;
+}
+
 /* Another database in the folder has the same folders of checkpoints, logs and caches. One of another program has not;
  * one of ours that cannot be read might have anything. */
 static bool neighbour_add(struct collector *collector, const char *path, struct error *err)
 {
-    char holder[512];
+    char holder[LOCKFILE_HOLDER_SIZE];
     struct error reason;
     if (database_lock_holder(path, holder, sizeof holder))
         return error_set(err, "'%s' in the same folder is held by %s: wait for it to end", path, holder);
     sqlite3 *db = database_open_reader(path, &reason);
     bool ok = db && keys_add(collector, db, "select key from run", &reason);
-    sqlite3_close(db);
-    if (!ok && (db || database_is_ours(path)))
+    if (!ok && (db || database_is_ours(path))) {
+        sqlite3_close(db);
         return error_set(err, "which files '%s' in the same folder needs cannot be told: %s", path, reason.text);
-    return true;
+    }
+    ok = !db || tasks_have_ended(db, path, err);
+    sqlite3_close(db);
+    return ok;
 }
 
 static bool neighbours_add(struct collector *collector, const char *folder, const char *own, struct error *err)
@@ -215,6 +323,82 @@ static void checkpoints_collect(struct collector *collector, const char *folder)
         closedir(directory);
 }
 
+/* ---- what goes of sweeps on a cluster ---- */
+
+/* Past ".12"; NULL when the text does not begin so. */
+static const char *number_skip(const char *text, char before)
+{
+    size_t digits = text && *text == before ? strspn(text + 1, "0123456789") : 0;
+    return digits ? text + 1 + digits : NULL;
+}
+
+/* Beside the lists: scripts, claims and logs of arrays. */
+static enum garbage array_judge(const struct collector *collector, const char *folder, const char *name)
+{
+    (void)folder;
+    for (size_t i = 0; i < collector->over_count; i++) {
+        size_t length = strlen(collector->over[i]);
+        if (strncmp(name, collector->over[i], length) != 0)
+            continue;
+        const char *rest = number_skip(number_skip(name + length, '.'), '.'), *log = number_skip(rest, '-');
+        if (rest && (strcmp(rest, ".sh") == 0 || strcmp(rest, ".job") == 0 || (log && strcmp(log, ".log") == 0)))
+            return GARBAGE_TASKS;
+    }
+    return GARBAGE_COUNT;
+}
+
+static void sweeps_collect(struct collector *collector, const char *folder)
+{
+    for (size_t i = 0; i < collector->over_count; i++) {
+        struct task_list *lists;
+        struct error unread;
+        size_t count;
+        /* The last one first: what is left after a crash still begins with round 0. */
+        lists_read(folder, collector->over[i], &lists, &count, &unread);
+        for (size_t r = count; r-- > 0; task_list_release(&lists[r])) {
+            char *path = list_path(folder, collector->over[i], r);
+            file_collect(collector, GARBAGE_TASKS, folder, strrchr(path, '/') + 1);
+            memory_free(path);
+        }
+        memory_free(lists);
+    }
+    folder_collect(collector, folder, array_judge);
+}
+
+/* In the folder of a task whose run is not there. */
+static enum garbage task_judge(const struct collector *collector, const char *folder, const char *name)
+{
+    static const char *const names[] = {"run.db", "run.db-journal", "run.db.lock", "tries"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return GARBAGE_TASKS;
+    return orphan_judge(collector, folder, name) == GARBAGE_COUNT ? GARBAGE_COUNT : GARBAGE_TASKS;
+}
+
+/* A task of a hidden run may still be at work: then all of it stays. */
+static void shards_collect(struct collector *collector, const char *folder)
+{
+    char holder[LOCKFILE_HOLDER_SIZE];
+    DIR *directory = opendir(folder);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        const char *key = entry->d_name;
+        if (!name_is(key, "") || key_is_kept(collector, key) || text_index_find(&collector->submitted, key) != SIZE_MAX)
+            continue;
+        char *path = path_join(folder, key), *run = path_join(path, "run.db");
+        if (!database_lock_holder(run, holder, sizeof holder)) {
+            folder_collect(collector, path, task_judge);
+            if (collector->remove && rmdir(path) != 0 && errno != ENOTEMPTY && errno != EEXIST)
+                failure_note(collector, path);
+        }
+        memory_free(path);
+        memory_free(run);
+    }
+    if (directory)
+        closedir(directory);
+}
+
+/* ---- all of it ---- */
+
 static void files_collect(struct collector *collector, const char *folder)
 {
     static const struct {
@@ -226,9 +410,14 @@ static void files_collect(struct collector *collector, const char *folder)
         folder_collect(collector, path, folders[i].judge);
         memory_free(path);
     }
-    char *checkpoints = path_join(folder, "checkpoints");
+    char *checkpoints = path_join(folder, "checkpoints"), *tasks = path_join(folder, "logs/slurm");
+    char *shards = path_join(folder, "shards");
     checkpoints_collect(collector, checkpoints);
+    sweeps_collect(collector, tasks);
+    shards_collect(collector, shards);
     memory_free(checkpoints);
+    memory_free(tasks);
+    memory_free(shards);
 }
 
 static bool rows_collect(struct collector *collector, struct error *err)
@@ -259,15 +448,22 @@ bool garbage_collect(sqlite3 *db, const char *database_path, bool remove, struct
                      struct error *err)
 {
     struct collector collector = {.db = db, .remove = remove, .found = found};
-    char *folder = path_folder(database_path);
+    char *folder = path_folder(database_path), *tasks = path_join(folder, "logs/slurm");
     *found = (struct garbage_found){0};
-    bool ok = keys_add(&collector, db, "select key from run where id in (select run from member)", err) &&
-              neighbours_add(&collector, folder, database_path, err) && rows_collect(&collector, err);
+    bool ok = tasks_have_ended(db, database_path, err) &&
+              keys_add(&collector, db, "select key from run where id in (select run from member)", err) &&
+              neighbours_add(&collector, folder, database_path, err) && sweeps_sort(&collector, tasks, err) &&
+              rows_collect(&collector, err);
     if (ok)
         files_collect(&collector, folder);
     for (size_t i = 0; i < collector.kept_count; i++)
         memory_free(collector.kept[i]);
+    for (size_t i = 0; i < collector.over_count; i++)
+        memory_free(collector.over[i]);
+    text_index_release(&collector.submitted);
     memory_free(collector.kept);
+    memory_free(collector.over);
+    memory_free(tasks);
     memory_free(folder);
     return ok && (!collector.failed || error_set(err, "%s", collector.first.text));
 }

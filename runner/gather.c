@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "runner/checkpoint.h"
 #include "runner/file.h"
+#include "runner/lockfile.h"
 #include "runner/merge.h"
 #include "runner/sql.h"
 #include "runner/task.h"
@@ -73,6 +74,7 @@ bool gather_all(struct database *database, const char *shards, struct gathered *
     for (size_t i = 0; ok && i < count; i++) {
         struct stat status;
         char *path = task_path(shards, runs[i].key, "run.db");
+        lockfile_renew_all();
         runs[i].changed = false;
         bool news = still_stat(path, &status) &&
                     (status.st_size != runs[i].size || status.st_mtim.tv_sec != runs[i].modified.tv_sec ||

@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "runner/file.h"
+#include "runner/shell_word.h"
 
 static const char *const ours[] = {"job-name", "array", "output", "error", "open-mode", "parsable", "wrap", "wait"};
 
@@ -55,16 +56,11 @@ static void setting_print(const char *setting, FILE *out)
     fputc('\n', out);
 }
 
-/* 'it'\''s' */
-static void word_print(const char *word, FILE *out)
+static void word_print(const char *text, FILE *out)
 {
-    fputc('\'', out);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*word, out);
-    fputc('\'', out);
+    char *word = shell_word(text);
+    fputs(word, out);
+    memory_free(word);
 }
 
 static void script_print(const struct launcher_script *script, const char *program, FILE *out)
@@ -95,7 +91,7 @@ static void script_print(const struct launcher_script *script, const char *progr
     word_print(program, out);
     fputs(" work --index $((OFFSET + ${SLURM_ARRAY_TASK_ID:-$1})) \\\n    --claim ", out);
     word_print(script->claim, out);
-    fputs(" \\\n    --task ", out);
+    fprintf(out, " \\\n    --token %s --task ", script->token);
     word_print(script->list, out);
     fputc('\n', out);
 }

@@ -13,7 +13,7 @@ bool launcher_setting_check(const char *setting, struct error *err);
 
 struct launcher_script {
     const char *path, *name; /* of the script and of the job */
-    const char *list, *claim, *log;
+    const char *list, *token, *claim, *log;
     size_t offset, tasks;           /* list lines [offset, offset + tasks) */
     size_t at_once;                 /* 0: as many as there is room for */
     const char *const *settings[2]; /* the file's, then the command line's: these win */

@@ -13,7 +13,34 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/memory.h"
+#include "runner/clock.h"
+
 #define POLL_SECONDS 0.1
+
+/* What this process holds. */
+static struct held {
+    int fd;
+    struct held *next;
+} * held_first;
+
+static void held_add(int fd)
+{
+    struct held *held = memory_alloc(1, sizeof *held);
+    *held = (struct held){.fd = fd, .next = held_first};
+    held_first = held;
+}
+
+static void held_remove(int fd)
+{
+    for (struct held **at = &held_first; *at; at = &(*at)->next)
+        if ((*at)->fd == fd) {
+            struct held *held = *at;
+            *at = held->next;
+            memory_free(held);
+            return;
+        }
+}
 
 static struct flock whole_file(void)
 {
@@ -119,8 +146,10 @@ int lockfile_take(const char *path, const char *command, double wait_seconds, bo
         if (attempt == ATTEMPT_FAILED)
             return -1;
         if (attempt == ATTEMPT_LOCKED) {
-            if (holder_write(fd, path, command, err))
+            if (holder_write(fd, path, command, err)) {
+                held_add(fd);
                 return fd;
+            }
             lockfile_drop(path, fd);
             return -1;
         }
@@ -140,17 +169,32 @@ int lockfile_take(const char *path, const char *command, double wait_seconds, bo
     }
 }
 
-void lockfile_renew(int fd)
+void lockfile_renew_all(void)
 {
     struct stat status;
-    if (fd >= 0 && fstat(fd, &status) == 0 && labs(time(NULL) - status.st_mtime) >= LOCKFILE_RENEW_SECONDS)
-        futimens(fd, NULL);
+    for (const struct held *h = held_first; h; h = h->next)
+        if (fstat(h->fd, &status) == 0 && labs(time(NULL) - status.st_mtime) >= LOCKFILE_RENEW_SECONDS)
+            futimens(h->fd, NULL);
+}
+
+void lockfile_pause(double seconds)
+{
+    double end = seconds_now() + seconds;
+    for (double left = seconds; left > 0; left = end - seconds_now()) {
+        struct timespec nap = {.tv_sec = 1};
+        if (left < 1)
+            nap = (struct timespec){.tv_nsec = (long)(left * 1e9)};
+        lockfile_renew_all();
+        if (nanosleep(&nap, NULL) < 0)
+            return;
+    }
 }
 
 void lockfile_drop(const char *path, int fd)
 {
     if (fd < 0)
         return;
+    held_remove(fd);
     unlink(path);
     close(fd);
 }

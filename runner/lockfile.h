@@ -1,8 +1,9 @@
 /* A lock that the kernel drops when its process dies, whatever kills it; the file's text names the holder.
  *
  * There are network file systems whose locks hold within one machine only. So a holder renews its file's time, and one
- * on another machine counts as holding while the file is younger than LOCKFILE_FRESH_SECONDS, lock or no lock: longer
- * than a holder waits for a busy Slurm, which is two minutes. */
+ * on another machine counts as holding while the file is younger than LOCKFILE_FRESH_SECONDS, lock or no lock.
+ * Whatever may take long while a lock is held gives signs of life meanwhile: loops, pauses, and waiting for a helper
+ * program (child.h). A single transaction does not, and is taken to be shorter. */
 #ifndef RUNNER_LOCKFILE_H
 #define RUNNER_LOCKFILE_H
 
@@ -20,8 +21,11 @@ enum { LOCKFILE_HOLDER_SIZE = 512, LOCKFILE_FRESH_SECONDS = 180, LOCKFILE_RENEW_
 int lockfile_take(const char *path, const char *command, double wait_seconds, bool over,
                   void (*note)(void *context, const char *text), void *context, struct error *err);
 
-/* A sign of life, to be called often: given every LOCKFILE_RENEW_SECONDS. Takes -1. */
-void lockfile_renew(int fd);
+/* A sign of life of all locks of this process, to be called often: given every LOCKFILE_RENEW_SECONDS. */
+void lockfile_renew_all(void);
+
+/* Sleeps and gives them; a handled signal ends it. */
+void lockfile_pause(double seconds);
 
 /* Removes the file and lets go. Takes -1. */
 void lockfile_drop(const char *path, int fd);

@@ -20,6 +20,7 @@ enum garbage {
     GARBAGE_CHECKPOINTS, /* and final weights of runs that are not there; checkpoints of finished ones */
     GARBAGE_CACHES,      /* made anew from the texts when needed */
     GARBAGE_LOGS,        /* of runs that are not there */
+    GARBAGE_TASKS,       /* lists of cluster sweeps none of whose runs is there, and what their tasks wrote */
     GARBAGE_TEMPORARY,   /* files that a killed process left half-written */
     GARBAGE_COUNT
 };
@@ -32,7 +33,8 @@ struct garbage_found {
 
 /* Counts what is garbage beside the database and in it; removes it when `remove`, which needs the database's lock and
  * makes its own transaction. Files whose names are none of ours stay, and so does what another database in the same
- * folder has. False when something could not be removed: the rest is. */
+ * folder has. False when something could not be removed: the rest is. False too, and nothing is, while a run of any of
+ * these databases is on a cluster: its task needs what is there. */
 bool garbage_collect(sqlite3 *db, const char *database_path, bool remove, struct garbage_found *found,
                      struct error *err);
 

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/memory.h"
 #include "runner/child.h"
+#include "runner/lockfile.h"
 #include "runner/task_claim.h"
 
-enum { ATTEMPTS = 3, LOOKS = 2, OUTPUT_SMALL = 1 << 16, LINE_ROOM = 400 };
+enum { ATTEMPTS = 3, LOOKS = 2, CALL_SECONDS_MOST = 120, OUTPUT_SMALL = 1 << 16, LINE_ROOM = 400 };
 static const char line_mark[] = "runner|";
 
 double slurm_patience(void)
@@ -23,13 +23,6 @@ double slurm_patience(void)
     const char *text = getenv("RUNNER_SLURM_SECONDS");
     double seconds = text ? strtod(text, NULL) : 10;
     return isfinite(seconds) && seconds > 0 && seconds < 1000 ? seconds : 10;
-}
-
-static void pause_for(double seconds)
-{
-    struct timespec pause = {.tv_sec = (time_t)seconds};
-    pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
-    nanosleep(&pause, NULL);
 }
 
 /* ---- calls ---- */
@@ -63,7 +56,8 @@ static bool call_make(char *const argv[], size_t room, struct call *call, bool *
     int status;
     *call = (struct call){.out = {.text = memory_alloc(room, 1), .size = room}};
     *final = false;
-    enum child_result result = child_run(NULL, argv, 6 * slurm_patience(), &call->out, &status, err);
+    enum child_result result =
+        child_run(NULL, argv, fmin(6 * slurm_patience(), CALL_SECONDS_MOST), &call->out, &status, err);
     if (result == CHILD_NOT_STARTED) {
         *final = true;
         return error_wrap(err, "Slurm's commands are needed for --launcher slurm");
@@ -149,7 +143,7 @@ bool slurm_look(const char *const *names, size_t count, size_t expected, struct 
     for (int i = 0; i < ATTEMPTS && !ok && !final; i++) {
         struct call call;
         if (i)
-            pause_for(slurm_patience() / 2);
+            lockfile_pause(slurm_patience() / 2);
         slurm_queue_release(queue);
         ok = call_make(argv, OUTPUT_SMALL + expected * LINE_ROOM, &call, &final, err) && queue_parse(&call, queue, err);
         call_release(&call);
@@ -199,11 +193,12 @@ static bool submitted_find(const char *name, const char *claim, char job[24], bo
     return true;
 }
 
-bool slurm_submit(const char *name, const char *script, const char *claim, char job[24], void (*note)(const char *text),
-                  struct error *err)
+bool slurm_submit(const char *name, const char *script, const char *after, const char *claim, char job[24],
+                  void (*note)(const char *text), struct error *err)
 {
-    char sbatch[] = "sbatch", parsable[] = "--parsable", *path = memory_copy_text(script), line[300];
-    char *const argv[] = {sbatch, parsable, path, NULL};
+    char sbatch[] = "sbatch", parsable[] = "--parsable", *path = memory_copy_text(script), line[300], dependency[64];
+    char *const argv[] = {sbatch, parsable, after ? dependency : path, after ? path : NULL, NULL};
+    snprintf(dependency, sizeof dependency, "--dependency=afterany:%s", after ? after : "");
     bool there = false, final = false, ok = submitted_find(name, claim, job, &there, err);
     struct error last = {""};
     for (int i = 0; ok && !there && !final && i < ATTEMPTS; i++) {
@@ -218,7 +213,7 @@ bool slurm_submit(const char *name, const char *script, const char *claim, char 
         call_release(&call);
         /* It may be in the queue all the same, and a busy controller may show it late. */
         for (int look = 0; ok && !there && !final && look < LOOKS; look++) {
-            pause_for(slurm_patience() / 2);
+            lockfile_pause(slurm_patience() / 2);
             ok = submitted_find(name, claim, job, &there, err);
         }
     }
@@ -241,7 +236,7 @@ bool slurm_cancel(const char *const *names, size_t count, struct error *err)
         for (int i = 0; i < ATTEMPTS && !ok && !final; i++) {
             struct call call;
             if (i)
-                pause_for(slurm_patience() / 2);
+                lockfile_pause(slurm_patience() / 2);
             ok = call_make(argv, OUTPUT_SMALL, &call, &final, err);
             final = final || !is_passing(&call);
             call_release(&call);
@@ -260,7 +255,7 @@ bool slurm_array_limit(size_t *limit, struct error *err)
     for (int i = 0; i < ATTEMPTS && !ok && !final; i++) {
         struct call call;
         if (i)
-            pause_for(slurm_patience() / 2);
+            lockfile_pause(slurm_patience() / 2);
         ok = call_make(argv, OUTPUT_SMALL, &call, &final, err);
         const char *row = ok ? strstr(call.out.text, "MaxArraySize") : NULL;
         if (row)

@@ -3,7 +3,7 @@
  * A controller that is busy says "Socket timed out" and may have done what it was asked all the same. So jobs are known
  * by names that nobody else uses, and are looked for by name before each attempt to submit; every call has a time limit
  * and a bounded number of attempts. RUNNER_SLURM_SECONDS is the unit of patience (10): time between two looks at the
- * queue; a call may take six of them. */
+ * queue; a call may take six of them, but no more than two minutes. */
 #ifndef RUNNER_SLURM_H
 #define RUNNER_SLURM_H
 
@@ -32,10 +32,11 @@ double slurm_patience(void);
 bool slurm_look(const char *const *names, size_t count, size_t expected, struct slurm_queue *queue, struct error *err);
 void slurm_queue_release(struct slurm_queue *queue);
 
-/* Submits the script under the name, once, whatever happens. job gets the array's number. claim: the file its first
- * task makes (task.h), which proves that it was submitted. note is told of each attempt that failed. */
-bool slurm_submit(const char *name, const char *script, const char *claim, char job[24], void (*note)(const char *text),
-                  struct error *err);
+/* Submits the script under the name, once, whatever happens. after: the number of an array that has to end first, in
+ * whatever way; NULL: none. job gets the array's number. claim: the file its first task makes (task.h), which proves
+ * that it was submitted. note is told of each attempt that failed. */
+bool slurm_submit(const char *name, const char *script, const char *after, const char *claim, char job[24],
+                  void (*note)(const char *text), struct error *err);
 
 /* Ends all jobs of these names; fine when there are none. */
 bool slurm_cancel(const char *const *names, size_t count, struct error *err);

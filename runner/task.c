@@ -21,6 +21,18 @@ enum { TRIES_LIMIT = 200, LOCK_SECONDS = 240, FLUSH_SECONDS = 60 };
 
 /* ---- which array ---- */
 
+/* *ours: the list is the one that the task was submitted for. */
+static bool token_check(const char *list, const char *token, bool *ours, struct error *err)
+{
+    char written[TASK_TOKEN_SIZE];
+    if (!task_list_token(list, written, err))
+        return false;
+    *ours = strcmp(written, token ? token : "") == 0;
+    if (!*ours)
+        message("'%s' has been written anew since this task was submitted: it leaves", list);
+    return true;
+}
+
 /* *ours: this array has the runs. */
 static bool claim_check(const char *claim, bool *ours, struct error *err)
 {
@@ -176,13 +188,16 @@ static bool shard_train(const struct task_line *task, int *code, struct error *e
     return ok;
 }
 
-int task_run(const char *list, size_t index, const char *claim)
+int task_run(const char *list, size_t index, const char *claim, const char *token)
 {
     struct task_line *task = memory_alloc(1, sizeof *task);
     struct error err;
     bool ours = true;
     int code = EXIT_ENVIRONMENT;
-    if (!claim_check(claim, &ours, &err)) {
+    if (claim && !token_check(list, token, &ours, &err)) {
+        message("runner work: %s", err.text);
+        code = EXIT_USAGE;
+    } else if (ours && !claim_check(claim, &ours, &err)) {
         message("runner work: %s", err.text);
     } else if (!ours) {
         code = EXIT_DONE;

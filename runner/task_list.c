@@ -1,6 +1,11 @@
 /* The list of an array's tasks as a file of JSON lines. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "core/memory.h"
 #include "runner/file.h"
@@ -55,8 +60,16 @@ static bool task_write(const struct sweep *sweep, const struct run *run, const s
     return ok;
 }
 
-bool task_list_write(const char *path, const struct sweep *sweep, const size_t *runs, size_t count, size_t chunk,
-                     const struct task_settings *settings, struct error *err)
+void task_token_make(char token[TASK_TOKEN_SIZE])
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    snprintf(token, TASK_TOKEN_SIZE, "%" PRIx64 "-%lx", nanoseconds, (unsigned long)getpid());
+}
+
+bool task_list_write(const char *path, const struct sweep *sweep, const size_t *runs, size_t count,
+                     const struct task_round *round, const struct task_settings *settings, struct error *err)
 {
     struct file_writer writer;
     if (!file_writer_open(&writer, path, err))
@@ -64,7 +77,9 @@ bool task_list_write(const char *path, const struct sweep *sweep, const size_t *
     json_t *head = json_object();
     json_put(head, "experiment", json_from_text(sweep->experiment->name));
     json_put(head, "tasks", json_integer((json_int_t)count));
-    json_put(head, "chunk", json_integer((json_int_t)chunk));
+    json_put(head, "chunk", json_integer((json_int_t)round->chunk));
+    json_put(head, "at_once", json_integer((json_int_t)round->at_once));
+    json_put(head, "token", json_from_text(round->token));
     line_write(head, &writer);
     bool ok = true;
     for (size_t i = 0; ok && i < count; i++)
@@ -87,11 +102,17 @@ static bool head_read(char *line, struct task_list *list)
     const char *name = json_string_value(json_object_get(head, "experiment"));
     json_int_t count = json_integer_value(json_object_get(head, "tasks"));
     json_int_t chunk = json_integer_value(json_object_get(head, "chunk"));
-    bool ok = name && count > 0 && count < LIST_LIMIT / 100 && chunk > 0;
+    json_int_t at_once = json_integer_value(json_object_get(head, "at_once"));
+    json_t *token = json_object_get(head, "token");
+    const char *text = token ? json_string_value(token) : "";
+    bool ok = name && count > 0 && count < LIST_LIMIT / 100 && chunk > 0 && at_once >= 0 && text &&
+              strlen(text) < TASK_TOKEN_SIZE && !text[strspn(text, "0123456789abcdef-")];
     if (ok) {
         list->experiment = memory_copy_text(name);
         list->count = (size_t)count;
-        list->chunk = (size_t)chunk;
+        list->round.chunk = (size_t)chunk;
+        list->round.at_once = (size_t)at_once;
+        snprintf(list->round.token, sizeof list->round.token, "%s", text);
     }
     json_decref(head);
     return ok;
@@ -107,6 +128,27 @@ static bool key_read(const char *line, char key[65])
     memcpy(key, line + sizeof before - 1, 64);
     key[64] = 0;
     return true;
+}
+
+static bool not_a_list(const char *path, struct error *err)
+{
+    return error_set(err, "'%s' is not a list of tasks: expected what `runner run --launcher slurm` wrote", path);
+}
+
+bool task_list_token(const char *path, char token[TASK_TOKEN_SIZE], struct error *err)
+{
+    struct task_list list = {0};
+    char *line = NULL;
+    size_t room = 0;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return error_set(err, "cannot read '%s': %s", path, strerror(errno));
+    bool ok = getline(&line, &room, file) > 0 && head_read(line, &list);
+    fclose(file);
+    free(line);
+    memcpy(token, list.round.token, TASK_TOKEN_SIZE);
+    task_list_release(&list);
+    return ok || not_a_list(path, err);
 }
 
 bool task_list_read(const char *path, struct task_list *list, struct error *err)
@@ -125,7 +167,7 @@ bool task_list_read(const char *path, struct task_list *list, struct error *err)
     if (ok)
         return true;
     task_list_release(list);
-    return error_set(err, "'%s' is not a list of tasks: expected what `runner run --launcher slurm` wrote", path);
+    return not_a_list(path, err);
 }
 
 void task_list_release(struct task_list *list)

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "runner/child.h"
 #include "runner/clock.h"
 #include "runner/file.h"
 #include "runner/lockfile.h"
@@ -84,6 +85,48 @@ Test(database, a_holder_on_another_machine_counts_until_it_gives_no_sign_of_life
     cr_assert_eq(stat(lock, &status), 0);
     cr_assert_lt(time(NULL) - status.st_mtime, LOCKFILE_RENEW_SECONDS);
     fixture_remove(&f);
+}
+
+/* Makes the database's lock file an hour old; wait() then gives a sign of life. */
+static void sign_of_life_check(const struct fixture *f, void (*wait)(void), const char *what)
+{
+    char lock[160];
+    struct stat status;
+    struct timespec then[2] = {{.tv_sec = time(NULL) - 3600}, {.tv_sec = time(NULL) - 3600}};
+    snprintf(lock, sizeof lock, "%s.lock", f->path);
+    cr_assert_eq(utimensat(AT_FDCWD, lock, then, 0), 0);
+    wait();
+    cr_assert_eq(stat(lock, &status), 0);
+    cr_expect_lt(time(NULL) - status.st_mtime, LOCKFILE_RENEW_SECONDS, "none: %s", what);
+}
+
+static void helper_wait(void)
+{
+    char sleep[] = "sleep", seconds[] = "0.1", text[8];
+    char *const argv[] = {sleep, seconds, NULL};
+    struct child_output out = {.text = text, .size = sizeof text};
+    struct error err = {""};
+    int code;
+    cr_assert_eq(child_run(NULL, argv, 20, &out, &code, &err), CHILD_ENDED, "%s", err.text);
+}
+
+static void pause_wait(void)
+{
+    lockfile_pause(0.01);
+}
+
+Test(database, a_holder_that_waits_for_a_helper_or_pauses_gives_signs_of_life)
+{
+    struct fixture f, other;
+    fixture_open(&f);
+    fixture_open(&other);
+    sign_of_life_check(&f, helper_wait, "a helper");
+    sign_of_life_check(&f, pause_wait, "a pause");
+    sign_of_life_check(&other, pause_wait, "the second lock");
+    fixture_remove(&other);
+    sign_of_life_check(&f, pause_wait, "the lock that is left");
+    fixture_remove(&f);
+    lockfile_pause(0.01);
 }
 
 /* Four processes, each told to wait: all get it, one after the other, and each adds its own row. */
