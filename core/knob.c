@@ -529,11 +529,3 @@ void config_canonicalize(struct config *config, bool *ignored)
         knob_reset("data.tokenizer.min_frequency", config, ignored);
     }
 }
-
-void config_keep_multiplier(struct config *canonical, const struct config *given)
-{
-    if (given->model.ff_hidden)
-        return;
-    canonical->model.ff_multiplier = given->model.ff_multiplier;
-    canonical->model.ff_hidden = 0;
-}

@@ -122,10 +122,6 @@ size_t config_check_known(const struct config *config, const bool *unknown,
  * entries and is set true for each knob of the second sort that was not at its default. */
 void config_canonicalize(struct config *config, bool *ignored);
 
-/* Where the width was given by ff_multiplier, a canonical form says so again, not what the width comes to: for records,
- * which people group by. The canonical form of the outcome is the same. */
-void config_keep_multiplier(struct config *canonical, const struct config *given);
-
 /* What the settings mean for the model's form: every 0 replaced by what it stands for. */
 struct model_shape {
     int64_t context_length, d_model, n_heads, kv_heads, head_dim, ff_hidden, n_layers, vocab_size, mtp_depth;

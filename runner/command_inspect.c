@@ -38,13 +38,10 @@ static void residuals_release(struct residuals *residuals)
 /* The run was made of the variant's model: else its depth would be set beside another's. */
 static bool run_matches(const struct trained_run *run, const struct config *config, const char *name, struct error *err)
 {
-    struct config variant = *config, trained = run->config;
-    config_canonicalize(&variant, NULL);
-    config_canonicalize(&trained, NULL);
     for (size_t i = 0; i < knob_count; i++) {
         char ours[KNOB_TEXT_SIZE], theirs[KNOB_TEXT_SIZE];
         const struct knob *knob = &knobs[i];
-        union knob_value a = knob_get(knob, &variant), b = knob_get(knob, &trained);
+        union knob_value a = knob_get(knob, config), b = knob_get(knob, &run->config);
         if (strcmp(knob->group, "model") == 0 && !knob_equal(knob, a, b))
             return error_set(err, "run '%.200s' has %s=%s, the variant has %s: name a run of the same variant", name,
                              knob->name, knob_format(knob, b, theirs), knob_format(knob, a, ours));

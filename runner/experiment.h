@@ -51,7 +51,7 @@ struct override {
 
 struct variant {
     char *label;          /* unique in the experiment; user's text, any bytes but control ones, at most 200 bytes */
-    struct config config; /* effective and canonical (config_canonicalize), but a given ff_multiplier is kept */
+    struct config config; /* effective and canonical (config_canonicalize) */
     struct data_spec data;
     struct override *overrides; /* what it changes against the baseline, in file order; ignored knobs left out */
     size_t override_count;

@@ -195,7 +195,6 @@ static void point_add(void *context, const struct sweep_point *point)
         maker->extras[index] =
             (struct maker_variant){label, sweep_point_describe(point, true), point->label != NULL, point->place};
         variant->config = canonical.config;
-        config_keep_multiplier(&variant->config, &settings.config);
         source_copy(&variant->data.corpus, canonical.corpus, draft->place);
         source_copy(&variant->data.validation, canonical.validation, draft->place);
         variant->data.corpus.given = true;

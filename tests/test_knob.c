@@ -354,28 +354,6 @@ Test(knob, canonical_settings_keep_what_matters)
     }
 }
 
-Test(knob, a_given_multiplier_is_kept_and_a_given_width_too)
-{
-    struct config given, kept, again;
-    config_init(&given);
-    set(&given, "model.ff_multiplier", "2");
-    kept = given;
-    config_canonicalize(&kept, NULL);
-    cr_expect_eq(kept.model.ff_hidden, 256);
-    config_keep_multiplier(&kept, &given);
-    cr_expect_eq(kept.model.ff_multiplier, 2);
-    cr_expect_eq(kept.model.ff_hidden, 0);
-    again = kept;
-    config_canonicalize(&again, NULL);
-    cr_expect_eq(again.model.ff_hidden, 256, "the canonical form is the same");
-    set(&given, "model.ff_hidden", "100");
-    kept = given;
-    config_canonicalize(&kept, NULL);
-    config_keep_multiplier(&kept, &given);
-    cr_expect_eq(kept.model.ff_multiplier, 4, "ignored beside a width");
-    cr_expect_eq(kept.model.ff_hidden, 100);
-}
-
 Test(knob, ignored_settings_are_named_and_only_those)
 {
     struct config config;

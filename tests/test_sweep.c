@@ -180,19 +180,3 @@ Test(sweep, one_that_is_refused_leaves_what_another_has_prepared, .init = folder
     problems_release(&problems);
     sweep_free(sweep);
 }
-
-Test(sweep, a_given_multiplier_is_recorded_and_changes_no_key, .init = folder_open, .fini = folder_close)
-{
-    corpus_put("t.txt", 'a');
-    struct sweep *by_multiplier = resolve_good(SMALL "sweep: {parameters: {model.ff_multiplier: [1, 2, 4]}}");
-    struct sweep *by_width = resolve_good(SMALL "sweep: {parameters: {model.ff_hidden: [32, 64, 128]}}");
-    cr_assert_eq(by_multiplier->run_count, 3);
-    for (size_t i = 0; i < 3; i++)
-        cr_expect_str_eq(by_multiplier->runs[i].key, by_width->runs[i].key);
-    cr_expect_not_null(strstr(by_multiplier->runs[0].config_json, "\"model.ff_hidden\":0,\"model.ff_multiplier\":1,"));
-    cr_expect_not_null(strstr(by_multiplier->runs[1].config_json, "\"model.ff_hidden\":0,\"model.ff_multiplier\":2,"));
-    cr_expect_not_null(strstr(by_multiplier->runs[2].config_json, "\"model.ff_hidden\":0,\"model.ff_multiplier\":4,"));
-    cr_expect_not_null(strstr(by_width->runs[1].config_json, "\"model.ff_hidden\":64,\"model.ff_multiplier\":4,"));
-    sweep_free(by_multiplier);
-    sweep_free(by_width);
-}
