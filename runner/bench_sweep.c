@@ -276,7 +276,7 @@ static bool grid_flops(struct bench *bench, const char *const *sets, size_t set_
     char *cache = bench_lab_path(&bench->lab, "cache");
     problems_init(&problems);
     struct experiment *experiment = experiment_load(bench->grid, &options, &problems);
-    struct sweep *sweep = experiment ? sweep_resolve(experiment, cache, &problems) : NULL;
+    struct sweep *sweep = experiment ? sweep_resolve(experiment, cache, false, &problems) : NULL;
     *grid = (struct bench_grid){.runs = sweep ? sweep->run_count : 0};
     for (size_t i = 0; sweep && i < sweep->run_count; i++) {
         const struct run *run = &sweep->runs[i];

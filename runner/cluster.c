@@ -205,8 +205,9 @@ static bool script_write(const struct cluster *cluster, size_t round, size_t chu
                                      .at_once = share_of(chunk, chunks, made)};
     memcpy(script.settings, options->settings, sizeof script.settings);
     memcpy(script.setting_counts, options->setting_counts, sizeof script.setting_counts);
-    unlink(claim); /* of an earlier round of this number, whose list is gone */
-    bool ok = launcher_script_write(&script, err);
+    /* One of an earlier round of this number, whose list is gone, would stand for this array. */
+    bool ok = unlink(claim) == 0 || errno == ENOENT || error_set(err, "cannot remove '%s': %s", claim, strerror(errno));
+    ok = ok && launcher_script_write(&script, err);
     memory_free(path);
     memory_free(claim);
     memory_free(log);
@@ -278,11 +279,14 @@ static void submitted_add(const struct cluster *cluster, struct error *err)
 {
     size_t used = strlen(err->text), found = 0;
     for (size_t r = 0; r < cluster->round_count; r++)
-        for (size_t c = 0; c < cluster->rounds[r].chunk_count && used < sizeof err->text; c++)
-            if (cluster->rounds[r].submitted[c])
-                used +=
-                    (size_t)snprintf(err->text + used, sizeof err->text - used, "%s%s (%s.%zu.%zu)",
-                                     found++ ? ", " : "; submitted: ", cluster->rounds[r].jobs[c], cluster->name, r, c);
+        for (size_t c = 0; c < cluster->rounds[r].chunk_count && used < sizeof err->text; c++) {
+            if (!cluster->rounds[r].submitted[c])
+                continue;
+            char *name = cluster_job_name(cluster, r, c);
+            used += (size_t)snprintf(err->text + used, sizeof err->text - used, "%s%s (%s)",
+                                     found++ ? ", " : "; submitted: ", cluster->rounds[r].jobs[c], name);
+            memory_free(name);
+        }
     if (!found && used < sizeof err->text)
         snprintf(err->text + used, sizeof err->text - used, "; nothing was submitted");
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/memory.h"
 #include "runner/command.h"
@@ -103,7 +102,6 @@ static int merge_run(const struct command *command, const struct arguments *argu
         .command = "runner merge", .wait_seconds = INFINITY, .no_wal = true, .note = message_note};
     struct error err, closing;
     int64_t runs = 0, finished = 0;
-    bool absent = access(into, F_OK) != 0;
     if (!names_check(arguments, &err))
         die(EXIT_USAGE, "merge: %s", err.text);
     struct database *database = database_open(into, &options, &err);
@@ -115,9 +113,7 @@ static int merge_run(const struct command *command, const struct arguments *argu
         (!sql_integer(db, &runs, 0, "select count(*) from run", NULL, &err) ||
          !sql_integer(db, &finished, 0, "select count(*) from run where state = 'finished'", NULL, &err)))
         code = EXIT_ENVIRONMENT;
-    bool closed = database_close(database, &closing);
-    if (code != EXIT_DONE && absent)
-        unlink(into);
+    bool closed = code == EXIT_DONE ? database_close(database, &closing) : database_discard(database, &closing);
     if (code != EXIT_DONE)
         die(code, "merge: %s", err.text);
     if (!closed)

@@ -26,6 +26,7 @@ struct database {
     sqlite3 *db;
     char *path, *lock_path;
     int lock;
+    bool made; /* by us: it was not there when we had the lock */
     struct pending *pending;
     void (*note)(void *context, const char *text);
     void *context;
@@ -169,6 +170,16 @@ static void database_release(struct database *database)
     memory_free(database);
 }
 
+/* The same, and the file too when it is ours alone: while we have the lock. */
+static void database_remove(struct database *database)
+{
+    sqlite3_close(database->db);
+    database->db = NULL;
+    if (database->made)
+        unlink(database->path);
+    database_release(database);
+}
+
 static char *lock_path_of(const char *path)
 {
     size_t size = strlen(path) + sizeof ".lock";
@@ -198,18 +209,14 @@ struct database *database_open(const char *path, const struct database_options *
             lockfile_take(database->lock_path, options->command ? options->command : "runner", options->wait_seconds,
                           options->holder_is_over, options->note, options->context, err);
     ok = ok && database->lock >= 0;
-    bool made = ok && access(path, F_OK) != 0; /* as it is under the lock */
+    database->made = ok && access(path, F_OK) != 0;
     bool unclean = connection_journal_is_left(path);
     if (ok)
         database->db = connection_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, PENDING_PATIENCE, err);
     ok = ok && database->db && connection_prepare(database, folder, options->no_wal, unclean, err);
     memory_free(folder);
     if (!ok) {
-        sqlite3_close(database->db);
-        database->db = NULL;
-        if (made)
-            unlink(path);
-        database_release(database);
+        database_remove(database);
         return NULL;
     }
     database->pending = pending_create(database->db);
@@ -266,6 +273,16 @@ bool database_path_check(const char *path, struct error *err)
     bool good = db && schema_check(db, schema_version, &version, err);
     sqlite3_close(db);
     return good;
+}
+
+bool database_discard(struct database *database, struct error *err)
+{
+    if (!database->made)
+        return database_close(database, err);
+    pending_free(database->pending);
+    database->pending = NULL;
+    database_remove(database);
+    return true;
 }
 
 bool database_close(struct database *database, struct error *err)

@@ -55,6 +55,9 @@ struct database *database_open(const char *path, const struct database_options *
  * tidying to the next command, which is noted. */
 bool database_close(struct database *database, struct error *err);
 
+/* The same, but a file that database_open() made goes too: nothing of it is wanted. */
+bool database_discard(struct database *database, struct error *err);
+
 /* The connection, to read what is committed. Belongs to the database. */
 sqlite3 *database_handle(struct database *database);
 

@@ -339,12 +339,13 @@ static bool dataset_make(const struct preparation *preparation, const char *path
             return true;
         prepare_note(preparation, "%s; it is made anew", damage.text);
     }
-    struct stat status = {.st_ino = 0};
-    if (!cache_build(preparation, path, err) || stat(path, &status) != 0 ||
-        !dataset_map(path, false, context_length, dataset, err))
+    struct stat status;
+    if (!cache_build(preparation, path, err))
         return false;
-    dataset->made = status.st_ino;
-    return true;
+    ino_t made = stat(path, &status) == 0 ? status.st_ino : 0;
+    bool good = dataset_map(path, false, context_length, dataset, err);
+    dataset->made = made;
+    return good;
 }
 
 void dataset_unmake(const struct dataset *dataset)

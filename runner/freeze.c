@@ -334,8 +334,8 @@ static bool members_write(const struct freeze *f, struct error *err)
                    "i", err, f->id);
 }
 
-/* The last command alone where it chooses all members, else also those before it. What was frozen before there were
- * choices counts as the file as it is. */
+/* Before the members are written: the last command alone where it chooses all there are, none more where it adds no
+ * member, else also those before it. What was frozen before there were choices counts as the file as it is. */
 static bool choices_write(const struct freeze *f, struct error *err)
 {
     return sql_run(f->db,
@@ -343,6 +343,9 @@ static bool choices_write(const struct freeze *f, struct error *err)
                    "when not exists (select 1 from variant v join member m on m.variant = v.id where v.experiment = ?1 "
                    "and not exists (select 1 from temp.planned p where p.label = v.label and p.seed = m.seed)) "
                    "then ?2 || char(10) "
+                   "when not exists (select 1 from temp.planned p where not exists (select 1 from variant v join "
+                   "member m on m.variant = v.id where v.experiment = ?1 and v.label = p.label and m.seed = p.seed)) "
+                   "then choices "
                    "when instr(char(10) || choices, char(10) || ?2 || char(10)) then choices "
                    "else iif(choices = '', '[]' || char(10), choices) || ?2 || char(10) end where id = ?1",
                    "it", err, f->id, f->sweep->choice ? f->sweep->choice : "[]");
@@ -355,7 +358,7 @@ bool freeze_write(sqlite3 *db, const struct sweep *sweep, void (*note)(void *con
     fingerprint_make(sweep, f.fingerprint);
     return tokenizers_write(&f, err) && planned_write(&f, err) && experiment_find(&f, err) &&
            earlier_set_keep(&f, note, context, err) && experiment_write(&f, err) && stale_delete(&f, err) &&
-           variants_write(&f, err) && members_write(&f, err) && choices_write(&f, err) &&
+           variants_write(&f, err) && choices_write(&f, err) && members_write(&f, err) &&
            summary_refresh(db, f.id, err);
 }
 

@@ -32,6 +32,7 @@ struct collector {
     struct text_index submitted; /* keys in the lists of cluster sweeps that have a kept run */
     char **over;                 /* names (cluster.h) of those that have none */
     size_t over_count;
+    bool tasks_wait;    /* of a kept run: they will read cached tokens */
     struct error first; /* what could not be removed first */
     bool failed;
 };
@@ -105,9 +106,16 @@ static bool sweep_sort(struct collector *collector, const char *folder, const ch
     struct task_list *lists;
     size_t count;
     bool kept = false, ok = lists_read(folder, name, &lists, &count, err);
-    for (size_t r = 0; ok && r < count && !kept; r++)
-        for (size_t i = 0; i < lists[r].count && !kept; i++)
-            kept = key_is_kept(collector, lists[r].keys[i]);
+    for (size_t r = 0; ok && r < count; r++)
+        for (size_t i = 0; i < lists[r].count; i++) {
+            const char *key = lists[r].keys[i];
+            bool wanted = key_is_kept(collector, key);
+            kept = kept || wanted;
+            /* As where its experiment was changed since and is kept as NAME@1: nothing else knows of its tasks. */
+            collector->tasks_wait =
+                collector->tasks_wait || (wanted && database_run_state(collector->db, key, NULL, NULL, 0) != RUN_NONE &&
+                                          !cluster_run_ended(collector->db, key));
+        }
     for (size_t r = 0; ok && r < count && kept; r++)
         for (size_t i = 0; i < lists[r].count; i++)
             if (text_index_find(&collector->submitted, lists[r].keys[i]) == SIZE_MAX)
@@ -279,8 +287,8 @@ static enum garbage log_judge(const struct collector *collector, const char *fol
 
 static enum garbage cache_judge(const struct collector *collector, const char *folder, const char *name)
 {
-    (void)collector, (void)folder;
-    return name_is(name, ".tokens") ? GARBAGE_CACHES : GARBAGE_COUNT;
+    (void)folder;
+    return name_is(name, ".tokens") && !collector->tasks_wait ? GARBAGE_CACHES : GARBAGE_COUNT;
 }
 
 static enum garbage nothing_judge(const struct collector *collector, const char *folder, const char *name)
@@ -347,8 +355,10 @@ static enum garbage array_judge(const struct collector *collector, const char *f
     return GARBAGE_COUNT;
 }
 
+/* Lists last: with them gone nothing tells what the others are of. */
 static void sweeps_collect(struct collector *collector, const char *folder)
 {
+    folder_collect(collector, folder, array_judge);
     for (size_t i = 0; i < collector->over_count; i++) {
         struct task_list *lists;
         struct error unread;
@@ -362,7 +372,6 @@ static void sweeps_collect(struct collector *collector, const char *folder)
         }
         memory_free(lists);
     }
-    folder_collect(collector, folder, array_judge);
 }
 
 /* In the folder of a task whose run is not there. */

@@ -137,8 +137,8 @@ static void members_release(struct members *members)
 static void trouble_add(struct loss_table *table, const struct loss_row *row, int64_t seed, const char *state,
                         const char *reason)
 {
-    char text[800];
-    snprintf(text, sizeof text, "%.200s, seed %" PRId64 ": %s%s%.440s", row->variant, seed, state, *reason ? ": " : "",
+    char text[1600];
+    snprintf(text, sizeof text, "%.200s, seed %" PRId64 ": %s%s%.1200s", row->variant, seed, state, *reason ? ": " : "",
              reason);
     table->troubles = texts_add(table->troubles, table->trouble_count++, memory_copy_text(text));
 }

@@ -38,16 +38,20 @@ static bool newer_find(struct pair *pair, struct error *err)
     return ok;
 }
 
-/* The lines of both, in one order whichever is merged into which. Owner: caller; NULL and err. */
+/* The lines of both, in one order whichever is merged into which; what has none, from before there were any, counts as
+ * the file as it is. Owner: caller; NULL and err. */
 static char *choices_join(const struct pair *pair, struct error *err)
 {
     char *source = text_read(
-        sql_prepare(pair->source, "select choices from experiment where id = ?", "i", err, pair->source_id), err);
+        sql_prepare(pair->source, "select iif(choices = '', '[]' || char(10), choices) from experiment where id = ?",
+                    "i", err, pair->source_id),
+        err);
     char *both =
         source ? text_read(sql_prepare(
                                pair->target,
-                               "with recursive lines (line, rest) as (select '', coalesce((select choices from "
-                               "experiment where id = ?1), '') || ?2 union all select substr(rest, 1, "
+                               "with recursive lines (line, rest) as (select '', coalesce((select iif(choices = '', "
+                               "'[]' || char(10), choices) from experiment where id = ?1), '') || ?2 union all select "
+                               "substr(rest, 1, "
                                "instr(rest, char(10))), substr(rest, 1 + instr(rest, char(10))) from lines "
                                "where instr(rest, char(10))) select group_concat(line, '') from (select distinct line "
                                "from lines order by line)",

@@ -107,7 +107,10 @@ const char *const schema_migrations[] = {
     /* Bits per byte that no model gets below on its validation text; 0 = not known. */
     "alter table run add column floor real not null default 0;\n",
     /* What the commands that made its runs chose beside the file, a line each: ["--set", "k=v", "--seeds", "1-3"]. */
-    "alter table experiment add column choices text not null default '';\n",
+    "alter table experiment add column choices text not null default '';\n"
+    /* Threads of the library, of which there was always one. */
+    "update run set blas = iif(instr(blas, ' + '), replace(blas, ' + ', ', 1 thread + '), blas || ', 1 thread') where "
+    "blas <> '' and not instr(blas, ' thread');\n",
 };
 const size_t schema_version = sizeof schema_migrations / sizeof schema_migrations[0];
 

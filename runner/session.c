@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "runner/database.h"
 #include "runner/experiment.h"
 #include "runner/file.h"
+#include "runner/lockfile.h"
 #include "runner/run_words.h"
 #include "runner/shard.h"
 #include "runner/shell_word.h"
@@ -54,8 +56,10 @@ int session_load(struct session *session, const char *cache_folder)
     options.only_count = option_list(arguments, "only", &options.only);
     problems_init(&problems);
     struct experiment *experiment = experiment_load(arguments->positional[0], &options, &problems);
+    char holder[LOCKFILE_HOLDER_SIZE];
+    bool shared = database_lock_holder(session->database_path, holder, sizeof holder);
     if (experiment)
-        session->sweep = sweep_resolve(experiment, cache_folder, &problems);
+        session->sweep = sweep_resolve(experiment, cache_folder, shared, &problems);
     problems_print(&problems, stderr);
     int code = session->sweep ? EXIT_DONE : problems.environment ? EXIT_ENVIRONMENT : EXIT_USAGE;
     problems_release(&problems);

@@ -61,9 +61,9 @@ struct supervisor {
     bool *leftovers; /* finished runs whose checkpoints are still there */
     bool stopping;   /* nothing new is started */
     enum cause last_cause;
-    size_t last_variant;   /* that failed */
-    int failures_in_a_row; /* of that cause, each of another variant */
-    bool failed;           /* the machine or the database failed: failure says how */
+    size_t failed_variants[FAILURES_MOST]; /* of that cause, in a row */
+    int failures_in_a_row;                 /* how many these are */
+    bool failed;                           /* the machine or the database failed: failure says how */
     struct error failure;
 };
 
@@ -375,9 +375,12 @@ static void failures_count(struct supervisor *supervisor, size_t variant, enum r
     enum cause cause = cause_of(reason);
     if (cause != supervisor->last_cause)
         supervisor->failures_in_a_row = 0;
-    supervisor->failures_in_a_row += !supervisor->failures_in_a_row || variant != supervisor->last_variant;
     supervisor->last_cause = cause;
-    supervisor->last_variant = variant;
+    int seen = 0;
+    while (seen < supervisor->failures_in_a_row && supervisor->failed_variants[seen] != variant)
+        seen++;
+    if (seen == supervisor->failures_in_a_row && seen < FAILURES_MOST)
+        supervisor->failed_variants[supervisor->failures_in_a_row++] = variant;
     if (supervisor->failures_in_a_row < FAILURES_MOST || supervisor->next == supervisor->queued)
         return;
     char text[sizeof supervisor->failure.text];

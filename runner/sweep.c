@@ -148,7 +148,8 @@ static void cache_undo(const struct resolver *resolver, size_t folders)
     folder_unmake(resolver->cache_folder, folders);
 }
 
-struct sweep *sweep_resolve(struct experiment *experiment, const char *cache_folder, struct problems *problems)
+struct sweep *sweep_resolve(struct experiment *experiment, const char *cache_folder, bool shared,
+                            struct problems *problems)
 {
     size_t errors = problems->errors, folders = folder_missing(cache_folder);
     struct sweep *sweep = memory_alloc(1, sizeof *sweep);
@@ -164,7 +165,7 @@ struct sweep *sweep_resolve(struct experiment *experiment, const char *cache_fol
     memory_free(resolver.dataset_of);
     if (problems->errors == errors)
         return sweep;
-    if (!problems->environment)
+    if (!problems->environment && !shared)
         cache_undo(&resolver, folders);
     sweep_free(sweep);
     return NULL;

@@ -26,8 +26,11 @@ struct sweep {
     char *choice; /* what the command line chose beside the file, as run_words_choice() has it; NULL: nothing */
 };
 
-/* Prepares the data and gives each run its key. Takes the experiment over, also on failure. NULL with problems. */
-struct sweep *sweep_resolve(struct experiment *experiment, const char *cache_folder, struct problems *problems);
+/* Prepares the data and gives each run its key. Takes the experiment over, also on failure. NULL with problems; what
+ * was then made in the cache for nothing is removed, unless it is `shared` with a process at work, which may have found
+ * it there. */
+struct sweep *sweep_resolve(struct experiment *experiment, const char *cache_folder, bool shared,
+                            struct problems *problems);
 void sweep_free(struct sweep *sweep); /* takes NULL */
 
 #endif

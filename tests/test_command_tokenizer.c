@@ -35,7 +35,7 @@ static size_t sweep_freeze(const char *database_path)
     problems_init(&problems);
     struct experiment *experiment = experiment_load(file, &(struct experiment_options){0}, &problems);
     cr_assert_not_null(experiment, "%s", problems.count ? problems.items[0].text : "");
-    struct sweep *sweep = sweep_resolve(experiment, folder, &problems);
+    struct sweep *sweep = sweep_resolve(experiment, folder, false, &problems);
     cr_assert_not_null(sweep, "%s", problems.count ? problems.items[0].text : "");
     struct database *database = database_open(database_path, NULL, &err);
     cr_assert_not_null(database, "%s", err.text);

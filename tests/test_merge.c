@@ -243,6 +243,11 @@ Test(merge, seeds_and_variants_of_one_experiment_add_up)
     cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
     ROWS(database_handle(f.db), "select replace(choices, char(10), ';') from experiment",
          "[\"--only\",\"baseline\"];[\"--seeds\",\"1\"];\n");
+    /* What has none, from before they were kept, is the file as it is. */
+    cr_assert(sql_script(database_handle(f.db), "update experiment set choices = ''", &err), "%s", err.text);
+    cr_assert(merged(&f, MERGE_DATABASES, &err), "%s", err.text);
+    ROWS(database_handle(f.db), "select replace(choices, char(10), ';') from experiment",
+         "[\"--only\",\"baseline\"];[];\n");
     sweep_release(first);
     sweep_release(second);
     fixture_remove(&f);

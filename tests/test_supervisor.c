@@ -317,6 +317,16 @@ Test(supervisor, a_variant_of_which_every_run_fails_costs_that_variant)
     world_end(&world);
 }
 
+/* With two workers the last run of a variant may end after the first of the next. */
+Test(supervisor, two_variants_whose_ends_come_mixed_are_two)
+{
+    variant_count = 2;
+    struct world world = world_run("[ $seed != 4 ] || sleep 0.5; kill -SEGV $$", RUNS, 2);
+    cr_assert(world.ok, "%s", world.err.text);
+    cr_assert_eq(world.outcome.failed, RUNS);
+    world_end(&world);
+}
+
 Test(supervisor, failures_of_different_causes_or_with_a_good_run_between_them_stop_nothing)
 {
     int64_t steps = 2;

@@ -22,6 +22,8 @@ static void corpus_put(const char *name, char first)
     file_put(name, text);
 }
 
+static bool shared; /* the cache of what is resolved next, with a process at work */
+
 /* Problems are joined in `said` when it is not NULL. */
 static struct sweep *resolve(const char *text, struct problems *problems)
 {
@@ -30,7 +32,7 @@ static struct sweep *resolve(const char *text, struct problems *problems)
     problems_init(problems);
     struct experiment *experiment = experiment_load(path, NULL, problems);
     cr_assert_not_null(experiment, "%s", problems->count ? problems->items[0].text : "");
-    struct sweep *sweep = sweep_resolve(experiment, cache, problems);
+    struct sweep *sweep = sweep_resolve(experiment, cache, shared, problems);
     memory_free(path);
     memory_free(cache);
     return sweep;
@@ -158,6 +160,16 @@ Test(sweep, one_that_is_refused_leaves_nothing_of_its_text, .init = folder_open,
         cr_expect_not(cache_exists(), "%s", rows[i]);
         problems_release(&problems);
     }
+}
+
+Test(sweep, one_that_is_refused_leaves_what_a_process_at_work_may_have_found, .init = folder_open, .fini = folder_close)
+{
+    struct problems problems;
+    corpus_put("t.txt", 'a');
+    shared = true;
+    cr_assert_null(resolve(SMALL "compare: {split: poetry}", &problems));
+    cr_expect(cache_exists());
+    problems_release(&problems);
 }
 
 Test(sweep, one_that_is_refused_leaves_what_another_has_prepared, .init = folder_open, .fini = folder_close)
