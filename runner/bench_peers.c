@@ -20,7 +20,7 @@
 #include "runner/signals.h"
 #include "runner/spawn.h"
 
-enum { LINE_SIZE = 4096, TURNS = 9, WARM = 2 };
+enum { LINE_SIZE = 4096, TURNS = 21, WARM = 2 };
 /* Seconds for a line, of which the first waits for a compiler. */
 static const double patience = 300;
 static const char log_name[] = "peers.log";

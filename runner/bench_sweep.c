@@ -149,7 +149,7 @@ static bool cores_gain(double *gain, struct bench_figure *figure)
 void bench_measure_workers(struct bench *bench, int64_t unused, struct bench_figure *figure)
 {
     (void)unused;
-    enum { TURNS = 15 };
+    enum { TURNS = 45 };
     double alone[TURNS + 1], both[TURNS], gains[TURNS], one, two, sgemm_gain;
     struct config config = bench_case_config(&bench_cases[BENCH_DAY2]);
     struct dataset dataset;
