@@ -246,7 +246,7 @@ void bench_measure_supervision(struct bench *bench, int64_t unused, struct bench
     enum { ROUNDS = 3, STEPS = 12 };
     struct config tiny = next_to_nothing();
     struct bench_usage day2;
-    double extra[ROUNDS], bare, logged, step = bench_share_of(bench, BENCH_DAY2)->step_seconds;
+    double extra[ROUNDS], bare, logged;
     for (size_t i = 0; i < ROUNDS; i++) {
         if (!bare_step(bench, &tiny, &bare, figure) || !logged_step(bench, tiny, &logged, figure))
             return;
@@ -259,7 +259,7 @@ void bench_measure_supervision(struct bench *bench, int64_t unused, struct bench
         bench_absent(figure, "a Day 2 run of %d steps was too short to watch", STEPS);
         return;
     }
-    double a_step = bench_median(extra, ROUNDS);
+    double a_step = bench_median(extra, ROUNDS), step = bench_share_of(bench, BENCH_DAY2)->step_seconds;
     bench_value(figure, 100 * (a_step / step + day2.own_share),
                 "processor time: a logged step costs %.0f us more than a bare one, of %.0f ms; the supervisor with its "
                 "bar takes %.2f %% of a core while a Day 2 run trains",
