@@ -177,7 +177,7 @@ questions: $B/runner ## results/README.md anew: its questions asked of the exper
 PYTHON := python3
 CORPUS :=
 GRID :=
-bench: $B/runner ## every target of speed in one table, a quarter of an hour; GRID=1: the whole grid instead, PYTHON=, CORPUS=
+bench: $B/runner ## every target of speed in one table, 15 to 25 minutes; GRID=1: the whole grid instead, PYTHON=, CORPUS=
 	$(if $(GRID),tests/bench/grid $(CORPUS),PYTHON=$(PYTHON) $B/runner bench --all --rounds 11 --grid experiments/day2-parts.yaml \
 	    --peers tests/bench/peers $(if $(CORPUS),--corpus $(CORPUS)))
 	$(if $(GRID),,@echo 'Not in the table: tests/bench/database (10 million rows), tests/bench/gather (2,000 shards), make bench GRID=1')
