@@ -179,14 +179,15 @@ void lockfile_renew_all(void)
 
 void lockfile_pause(double seconds)
 {
-    double end = seconds_now() + seconds;
-    for (double left = seconds; left > 0; left = end - seconds_now()) {
+    double end = seconds_now() + seconds, left = seconds;
+    while (left > 0) {
         struct timespec nap = {.tv_sec = 1};
         if (left < 1)
             nap = (struct timespec){.tv_nsec = (long)(left * 1e9)};
         lockfile_renew_all();
         if (nanosleep(&nap, NULL) < 0)
             return;
+        left = end - seconds_now();
     }
 }
 
