@@ -347,11 +347,12 @@ static void warn(const struct inspection *inspection)
 {
     if (!inspection->walked)
         message("note: this model is too large to be tried out here: no shapes and no loss at the start");
-    else if (inspect_start_is_off(inspection))
-        message(
-            "warning: the loss at the start is %.4f, and ln V, that of a uniform guess, is %.4f: more than %g apart. "
-            "See model.init_std",
-            inspection->start_loss, log((double)inspection->vocab_size), INSPECT_START_MARGIN);
+    else if (inspect_start_is_off(inspection)) {
+        char text[256];
+        inspect_loss_describe("the loss at the start", inspection->start_loss, inspection->vocab_size, text,
+                              sizeof text);
+        message("%s", text);
+    }
 }
 
 static int inspect_command(const struct command *command, const struct arguments *arguments)

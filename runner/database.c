@@ -248,16 +248,8 @@ bool database_is_ours(const char *path)
 /* True for an empty file too, and for one that a journal beside it has yet to complete. */
 static bool may_be_ours(const char *path)
 {
-    static const char *const beside[] = {"-journal", "-wal"};
     uint32_t mark;
-    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-        char *journal = sqlite3_mprintf("%s%s", path, beside[i]);
-        bool exists = access(journal, F_OK) == 0;
-        sqlite3_free(journal);
-        if (exists)
-            return true;
-    }
-    return mark_read(path, &mark) == 0 || database_is_ours(path);
+    return connection_journal_is_left(path) || mark_read(path, &mark) == 0 || database_is_ours(path);
 }
 
 bool database_path_check(const char *path, struct error *err)

@@ -94,6 +94,13 @@ bool inspect_loss_is_off(double loss, int64_t vocab_size)
     return !(fabs(loss - log((double)vocab_size)) <= INSPECT_START_MARGIN);
 }
 
+void inspect_loss_describe(const char *what, double loss, int64_t vocab_size, char *text, size_t size)
+{
+    snprintf(text, size,
+             "warning: %s is %.4f, and ln V, that of a uniform guess, is %.4f: more than %g apart. See model.init_std",
+             what, loss, log((double)vocab_size), INSPECT_START_MARGIN);
+}
+
 bool inspect_start_is_off(const struct inspection *inspection)
 {
     return inspection->walked && inspect_loss_is_off(inspection->start_loss, inspection->vocab_size);

@@ -45,6 +45,8 @@ double inspect_cache_bytes(const struct inspection *inspection, int64_t position
 
 /* A loss before any step is further from ln V than it should be; that of the inspection, when there is one. */
 bool inspect_loss_is_off(double loss, int64_t vocab_size);
+/* What is then said of it; `what` as in "the loss at the start". */
+void inspect_loss_describe(const char *what, double loss, int64_t vocab_size, char *text, size_t size);
 bool inspect_start_is_off(const struct inspection *inspection);
 
 #endif

@@ -166,10 +166,7 @@ static void start_check(struct worker *worker, double loss)
     char text[256];
     if (!inspect_loss_is_off(loss, vocab_size))
         return;
-    snprintf(text, sizeof text,
-             "warning: the validation loss before any step is %.4f, and ln V, that of a uniform guess, is %.4f: more "
-             "than %g apart. See model.init_std",
-             loss, log((double)vocab_size), INSPECT_START_MARGIN);
+    inspect_loss_describe("the validation loss before any step", loss, vocab_size, text, sizeof text);
     note_send(worker, text);
 }
 
