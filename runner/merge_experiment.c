@@ -39,7 +39,7 @@ static bool newer_find(struct pair *pair, struct error *err)
 }
 
 /* The lines of both, in one order whichever is merged into which; what has none, from before there were any, counts as
- * the file as it is. Owner: caller; NULL and err. */
+ * the file as it is, but not one whose set was deleted. Owner: caller; NULL and err. */
 static char *choices_join(const struct pair *pair, struct error *err)
 {
     char *source = text_read(
@@ -49,8 +49,9 @@ static char *choices_join(const struct pair *pair, struct error *err)
     char *both =
         source ? text_read(sql_prepare(
                                pair->target,
-                               "with recursive lines (line, rest) as (select '', coalesce((select iif(choices = '', "
-                               "'[]' || char(10), choices) from experiment where id = ?1), '') || ?2 union all select "
+                               "with recursive lines (line, rest) as (select '', coalesce((select iif(choices = '' "
+                               "and exists (select 1 from variant where experiment = ?1), '[]' || char(10), choices) "
+                               "from experiment where id = ?1), '') || ?2 union all select "
                                "substr(rest, 1, "
                                "instr(rest, char(10))), substr(rest, 1 + instr(rest, char(10))) from lines "
                                "where instr(rest, char(10))) select group_concat(line, '') from (select distinct line "
