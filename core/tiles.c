@@ -55,10 +55,12 @@ enum {
     LANES = VECTOR_BYTES / sizeof(real),
     COLUMNS = VECTORS * LANES,
     LINE = 64 / sizeof(real),
-    SHORT = 512,          /* parts of rows too short for the processor to fetch them ahead by itself */
-    BLOCK = 96,           /* rows that are done at a time, a multiple of ROWS; BLOCK_OF_COPIES where `a` is copied */
-    DEPTH = 1024,         /* largest part of K that is summed in registers: panels stay in the second cache */
-    DEPTH_OF_COPIES = 128 /* and where `a` is copied: copies stay there too */
+    VECTORS_OF_LINE = 64 / VECTOR_BYTES,
+    SHORT = 512,            /* parts of rows too short for the processor to fetch them ahead by itself */
+    BLOCK = 96,             /* rows that are done at a time, a multiple of ROWS; BLOCK_OF_COPIES where `a` is copied */
+    DEPTH = 1024,           /* largest part of K that is summed in registers: panels stay in the second cache */
+    DEPTH_OF_COPIES = 128,  /* and where `a` is copied: copies stay there too */
+    RUN_DOWN = STRIP > ROWS /* tiles follow down a panel, not across the panels */
 };
 
 typedef real vector __attribute__((vector_size(VECTOR_BYTES)));
@@ -69,95 +71,115 @@ static real panels[PRODUCT_PANELS] __attribute__((aligned(64)));
 static real copies[PRODUCT_COPIES] __attribute__((aligned(64)));
 _Static_assert(BLOCK_OF_COPIES / ROWS * COPY * (DEPTH_OF_COPIES + 1) <= PRODUCT_COPIES, "copies of a block of rows");
 
-/* ---- one tile ---- */
+/* ---- tiles ---- */
 
-/* c [rows, vectors * LANES] of one panel. Row i, column k of `a` is at a[i * down + k * along]. Tiles of the first
- * panel fetch the rows of `a` that come after theirs (`ahead`). */
-INLINE void tile_make(bool ahead, int rows, int vectors, int64_t K, const real *a, int64_t down, int64_t along,
-                      const real *panel, const struct product *p, real beta, const real *bias, const real *addend,
-                      real *c, int64_t ldc)
+/* Tiles that are made one after the other: little stands between their sums, so that the processor begins those of the
+ * next before it has stored these. */
+struct run {
+    int64_t count, K, K_next; /* ..._next: what a tile has more than the one before it */
+    const real *a;            /* row i, column k of the first tile's part: a[i * step + k], or in tiles down columns */
+    int64_t step, a_next;     /* a[i + k * step] */
+    const real *panel;
+    int64_t panel_next;
+    real alpha, beta;
+    const real *bias;   /* of the panel, NULL: none */
+    const real *addend; /* lies as c does, NULL: none */
+    real *c;            /* [ROWS, COLUMNS] or less */
+    int64_t ldc, c_next;
+};
+
+/* c [rows, vectors * LANES] of each tile; with `ahead` the rows of `a` that come after a tile's are fetched. */
+INLINE void run_make(bool ahead, int rows, int vectors, bool along_rows, const struct run *run)
 {
-    vector sums[ROWS][VECTORS], add[VECTORS];
-    const real *soon = c;
-    EACH_SUM(soon)
-    {
-        __builtin_prefetch(soon + j * LANES, 1);
-        sums[i][j] = (vector){0};
-    }
-    _Pragma("GCC unroll 4") for (int64_t k = 0; k < K; k++)
-    {
-        vector row[VECTORS];
-        if (ahead && k % LINE == 0)
-            UNROLL for (int i = 0; i < rows; i++) __builtin_prefetch(a + (i + rows) * down, 0, 2);
-        UNROLL for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(panel + j * LANES);
-        UNROLL for (int i = 0; i < rows; i++)
+    const real *first = run->a, *panels_first = run->panel, *bias = run->bias, *addend = run->addend;
+    real *c = run->c;
+    int64_t K = run->K, ldc = run->ldc, down = along_rows ? run->step : 1, along = along_rows ? 1 : run->step;
+    for (int64_t tile = 0; tile < run->count; tile++) {
+        vector sums[ROWS][VECTORS], add[VECTORS];
+        const real *a = first, *panel = panels_first;
+        real *soon = c;
+        UNROLL for (int i = 0; i < rows; i++, soon += ldc) UNROLL for (int j = 0; j < vectors; j += VECTORS_OF_LINE)
         {
-            /* Three rows to an address, or addresses take more registers than there are. Less 0: a vector of it. */
-            const real *third = a + i / 3 * 3 * down;
-            vector factor = third[i % 3 * down] - (vector){0};
-            UNROLL for (int j = 0; j < vectors; j++) sums[i][j] += factor * row[j];
+            __builtin_prefetch(soon + j * LANES, 1);
         }
-        a += along;
-        panel += COLUMNS;
-    }
-    /* Addresses in c are worked out where they are used, not kept through the loop in registers that sums need. */
-    __asm__("" : "+r"(c), "+r"(ldc));
-    UNROLL for (int j = 0; j < vectors; j++) add[j] = bias ? *(const vector_anywhere *)(bias + j * LANES) : (vector){0};
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
-    {
-        sums[i][j] = sums[i][j] * p->alpha + add[j];
-    }
-    if (beta != 0) {
-        const real *before = c;
-        EACH_SUM(before)
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = (vector){0};
+        _Pragma("GCC unroll 4") for (int64_t k = 0; k < K; k++)
         {
-            sums[i][j] += beta * *(const vector_anywhere *)(before + j * LANES);
+            vector row[VECTORS];
+            if (ahead && k % LINE == 0)
+                UNROLL for (int i = 0; i < rows; i++) __builtin_prefetch(a + (i + rows) * down, 0, 2);
+            UNROLL for (int j = 0; j < vectors; j++) row[j] = *(const vector *)(panel + j * LANES);
+            UNROLL for (int i = 0; i < rows; i++)
+            {
+                /* Three rows to an address, or addresses take more registers than there are. Less 0: a vector of it. */
+                const real *third = a + i / 3 * 3 * down;
+                vector factor = third[i % 3 * down] - (vector){0};
+                UNROLL for (int j = 0; j < vectors; j++) sums[i][j] += factor * row[j];
+            }
+            a += along;
+            panel += COLUMNS;
         }
+        /* Addresses in c are worked out where they are used, not kept through the loop in registers that sums need. */
         __asm__("" : "+r"(c), "+r"(ldc));
-    }
-    if (addend) {
-        EACH_SUM(addend)
+        UNROLL for (int j = 0; j < vectors; j++) add[j] =
+            bias ? *(const vector_anywhere *)(bias + j * LANES) : (vector){0};
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
         {
-            sums[i][j] += *(const vector_anywhere *)(addend + j * LANES);
+            sums[i][j] = sums[i][j] * run->alpha + add[j];
         }
-        __asm__("" : "+r"(c), "+r"(ldc));
-    }
-    EACH_SUM(c)
-    {
-        *(vector_anywhere *)(c + j * LANES) = sums[i][j];
+        if (run->beta != 0) {
+            const real *before = c;
+            EACH_SUM(before)
+            {
+                sums[i][j] += run->beta * *(const vector_anywhere *)(before + j * LANES);
+            }
+            __asm__("" : "+r"(c), "+r"(ldc));
+        }
+        if (addend) {
+            const real *more = addend;
+            EACH_SUM(more)
+            {
+                sums[i][j] += *(const vector_anywhere *)(more + j * LANES);
+            }
+            addend += run->c_next;
+            __asm__("" : "+r"(c), "+r"(ldc));
+        }
+        real *out = c;
+        EACH_SUM(out)
+        {
+            *(vector_anywhere *)(out + j * LANES) = sums[i][j];
+        }
+        c += run->c_next;
+        K += run->K_next;
+        first += run->a_next;
+        panels_first += run->panel_next;
+        bias = bias && !RUN_DOWN ? bias + COLUMNS : bias;
     }
 }
 
-/* step: distance of rows of `a` in tiles along rows, of its columns in tiles down columns. */
-typedef void tile(int64_t K, const real *a, int64_t step, const real *panel, const struct product *p, real beta,
-                  const real *bias, const real *addend, real *c, int64_t ldc);
+typedef void tiles(const struct run *run);
 
-#define TILE(rows, vectors)                                                                                            \
-    static void along_##rows##_##vectors(int64_t K, const real *a, int64_t step, const real *panel,                    \
-                                         const struct product *p, real beta, const real *bias, const real *addend,     \
-                                         real *c, int64_t ldc)                                                         \
+#define TILES(rows, vectors)                                                                                           \
+    static void along_##rows##_##vectors(const struct run *run)                                                        \
     {                                                                                                                  \
-        tile_make(false, rows, vectors, K, a, step, 1, panel, p, beta, bias, addend, c, ldc);                          \
+        run_make(false, rows, vectors, true, run);                                                                     \
     }                                                                                                                  \
-    static void down_##rows##_##vectors(int64_t K, const real *a, int64_t step, const real *panel,                     \
-                                        const struct product *p, real beta, const real *bias, const real *addend,      \
-                                        real *c, int64_t ldc)                                                          \
+    static void down_##rows##_##vectors(const struct run *run)                                                         \
     {                                                                                                                  \
-        tile_make(false, rows, vectors, K, a, 1, step, panel, p, beta, bias, addend, c, ldc);                          \
+        run_make(false, rows, vectors, false, run);                                                                    \
     }
-EACH_ROWS(TILE, 1)
-EACH_ROWS(TILE, 2)
+EACH_ROWS(TILES, 1)
+EACH_ROWS(TILES, 2)
 
-static void along_ahead(int64_t K, const real *a, int64_t step, const real *panel, const struct product *p, real beta,
-                        const real *bias, const real *addend, real *c, int64_t ldc)
+static void along_ahead(const struct run *run)
 {
-    tile_make(true, ROWS, VECTORS, K, a, step, 1, panel, p, beta, bias, addend, c, ldc);
+    run_make(true, ROWS, VECTORS, true, run);
 }
 
 #define ALONG(rows, vectors) along_##rows##_##vectors,
 #define DOWN(rows, vectors) down_##rows##_##vectors,
-static tile *const tiles_along[VECTORS][ROWS] = {{EACH_ROWS(ALONG, 1)}, {EACH_ROWS(ALONG, 2)}};
-static tile *const tiles_down[VECTORS][ROWS] = {{EACH_ROWS(DOWN, 1)}, {EACH_ROWS(DOWN, 2)}};
+static tiles *const tiles_along[VECTORS][ROWS] = {{EACH_ROWS(ALONG, 1)}, {EACH_ROWS(ALONG, 2)}};
+static tiles *const tiles_down[VECTORS][ROWS] = {{EACH_ROWS(DOWN, 1)}, {EACH_ROWS(DOWN, 2)}};
 
 /* ---- copies of operands ---- */
 
@@ -282,55 +304,117 @@ static void rows_depth(const struct part *part, int64_t row, int64_t rows, int64
     *to = *to < *from ? *from : *to;
 }
 
-/* One tile; at the right end of C, where the last vector has columns too many, by way of a corner. */
-static void part_tile(const struct part *part, int64_t row, int64_t rows, int64_t j, const real *a, int64_t step)
+/* Columns of C that a tile makes: fewer than COLUMNS at the end, one vector where the rest lies behind the diagonal. */
+static int64_t tile_columns(const struct part *part, int64_t row, int64_t rows, int64_t j)
 {
     const struct product *p = part->p;
-    int64_t from, to, columns = smaller(part->columns - j, COLUMNS);
-    const real *bias = p->bias && part->k == 0 ? p->bias + part->column + j : NULL;
-    int64_t at = row * p->ldc + part->column + j;
-    const real *addend = p->addend && part->k + part->K == p->K ? p->addend + at : NULL;
-    real beta = part->k == 0 ? p->beta : 1, *c = p->c + at;
-    if (p->causal && p->form == GEMM_NT && columns == COLUMNS && p->first + row + rows - (part->column + j) <= LANES)
-        columns = LANES; /* the rest lies behind the diagonal */
-    bool down = p->form == GEMM_TN, wide = columns > LANES;
-    rows_depth(part, row, rows, &from, &to);
-    tile *make = (down ? tiles_down : tiles_along)[wide][rows - 1];
-    if (!down && j == 0 && to - from <= SHORT && wide && rows == ROWS && row + 2 * ROWS <= p->M)
-        make = along_ahead;
-    a += from * (down ? step : 1);
-    const real *panel = panels + j * part->K + from * COLUMNS;
-    if (columns == (wide ? COLUMNS : LANES)) {
-        make(to - from, a, step, panel, p, beta, bias, addend, c, p->ldc);
+    int64_t columns = smaller(part->columns - j, COLUMNS), reach = p->first + row + rows - (part->column + j);
+    return p->causal && p->form == GEMM_NT && columns == COLUMNS && reach <= LANES ? LANES : columns;
+}
+
+/* Lets the first tile of a run be followed by those that go on as the second does: across the panels, or down one as
+ * far as row `end`. */
+static void run_extend(struct run *run, const struct part *part, int64_t row, int64_t end, int64_t j)
+{
+    const struct product *p = part->p;
+    if (!RUN_DOWN) {
+        run->panel_next = part->K * COLUMNS;
+        run->c_next = COLUMNS;
+        while (tile_columns(part, row, ROWS, j + run->count * COLUMNS) == COLUMNS)
+            run->count++;
         return;
     }
+    int64_t most = (end - row) / ROWS, from, to, then_from, then_to;
+    rows_depth(part, row, ROWS, &from, &to);
+    rows_depth(part, row + ROWS, ROWS, &then_from, &then_to);
+    int64_t later = then_from - from, longer = then_to - to;
+    run->c_next = ROWS * run->ldc;
+    run->a_next = part->copied ? COPY * (part->K + 1) : p->form == GEMM_TN ? ROWS : ROWS * run->step;
+    run->a_next += later * (p->form == GEMM_TN ? run->step : 1);
+    run->panel_next = later * COLUMNS;
+    run->K_next = longer - later;
+    if (!p->causal)
+        run->count = most;
+    for (; run->count < most; run->count++) {
+        rows_depth(part, row + run->count * ROWS, ROWS, &then_from, &then_to);
+        if (then_from != from + run->count * later || then_to != to + run->count * longer)
+            break;
+    }
+}
+
+/* The tile at (row, j), and those that go on from it while rows are before `end`; how many they are. At the right end
+ * of C, where the last vector has columns too many, by way of a corner. a: of its rows, `step` as in a run. */
+static int64_t part_run(const struct part *part, int64_t row, int64_t end, int64_t j, const real *a, int64_t step)
+{
+    const struct product *p = part->p;
+    int64_t from, to, rows = smaller(end - row, ROWS), columns = tile_columns(part, row, rows, j);
+    int64_t at = row * p->ldc + part->column + j;
+    bool down = p->form == GEMM_TN, wide = columns > LANES;
+    tiles *make = (down ? tiles_down : tiles_along)[wide][rows - 1];
+    rows_depth(part, row, rows, &from, &to);
+    struct run run = {.count = 1,
+                      .K = to - from,
+                      .a = a + from * (down ? step : 1),
+                      .step = step,
+                      .panel = panels + j * part->K + from * COLUMNS,
+                      .alpha = p->alpha,
+                      .beta = part->k == 0 ? p->beta : 1,
+                      .bias = p->bias && part->k == 0 ? p->bias + part->column + j : NULL,
+                      .addend = p->addend && part->k + part->K == p->K ? p->addend + at : NULL,
+                      .c = p->c + at,
+                      .ldc = p->ldc};
+    if (columns == COLUMNS && rows == ROWS) {
+        run_extend(&run, part, row, end, j);
+        int64_t followed = RUN_DOWN ? smaller(run.count, (p->M - row) / ROWS - 1) : row + 2 * ROWS <= p->M;
+        if (!down && !p->causal && j == 0 && run.K <= SHORT && followed > 0) {
+            make = along_ahead;
+            run.count = followed;
+        }
+    }
+    if (columns == (wide ? COLUMNS : LANES)) {
+        make(&run);
+        return run.count;
+    }
     real corner[ROWS * COLUMNS];
-    make(to - from, a, step, panel, p, 0, NULL, NULL, corner, COLUMNS);
+    struct run sums = run;
+    sums.beta = 0, sums.bias = sums.addend = NULL;
+    sums.c = corner, sums.ldc = COLUMNS;
+    make(&sums);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++) {
-            real sum = corner[i * COLUMNS + k] + (bias ? bias[k] : 0);
-            sum = beta == 0 ? sum : sum + beta * c[i * p->ldc + k];
-            c[i * p->ldc + k] = addend ? sum + addend[i * p->ldc + k] : sum;
+            real *c = run.c + i * p->ldc + k, sum = corner[i * COLUMNS + k] + (run.bias ? run.bias[k] : 0);
+            sum = run.beta == 0 ? sum : sum + run.beta * *c;
+            *c = run.addend ? sum + run.addend[i * p->ldc + k] : sum;
         }
+    return 1;
+}
+
+/* Rows [strip, end) of a block that begins with row `first`, one panel; how many panels were made. */
+static int64_t part_strip(const struct part *part, int64_t first, int64_t strip, int64_t end, int64_t j)
+{
+    const struct product *p = part->p;
+    int64_t made = 1, down = p->form == GEMM_TN ? 1 : p->lda, along = p->form == GEMM_TN ? p->lda : 1;
+    for (int64_t i = strip; i < end; i += (RUN_DOWN ? made : 1) * ROWS) {
+        int64_t row = first + i, last = smaller(row + ROWS, first + end) - 1;
+        made = 1;
+        if (p->causal && p->form == GEMM_NT && part->column + j > p->first + last)
+            continue; /* behind the diagonal */
+        if (part->copied)
+            made = part_run(part, row, first + end, j, copies + i / ROWS * COPY * (part->K + 1), COPY);
+        else
+            made = part_run(part, row, first + end, j, p->a + part->k * along + row * down, p->lda);
+    }
+    return RUN_DOWN ? 1 : made;
 }
 
 static void part_block(const struct part *part, int64_t first, int64_t rows)
 {
     const struct product *p = part->p;
-    const real *a = p->form == GEMM_TN ? p->a + part->k * p->lda + first : p->a + first * p->lda + part->k;
     if (part->copied)
         copies_fill(p, first, rows, part->k, part->K);
     for (int64_t strip = 0; strip < rows; strip += STRIP)
-        for (int64_t j = 0; j < part->columns; j += COLUMNS)
-            for (int64_t i = strip; i < smaller(strip + STRIP, rows); i += ROWS) {
-                int64_t height = smaller(rows - i, ROWS);
-                if (p->causal && p->form == GEMM_NT && part->column + j > p->first + first + i + height - 1)
-                    continue;
-                if (part->copied)
-                    part_tile(part, first + i, height, j, copies + i / ROWS * COPY * (part->K + 1), COPY);
-                else
-                    part_tile(part, first + i, height, j, a + i * (p->form == GEMM_TN ? 1 : p->lda), p->lda);
-            }
+        for (int64_t j = 0; j < part->columns;)
+            j += COLUMNS * part_strip(part, first, strip, smaller(strip + STRIP, rows), j);
     if (p->rows_done && part->column + part->columns == p->N && part->k + part->K == p->K)
         p->rows_done(p->context, first, rows);
 }
