@@ -6,24 +6,25 @@
 
 #include "core/network.h"
 
-/* out [N, outputs] = in [N, inputs] weight^T (+ bias) */
-static struct product linear(real *out, const real *in, const real *weight, const real *bias, int64_t N,
-                             int64_t outputs, int64_t inputs)
+/* out [N, outputs] = in [N, inputs] weight^T (+ bias), rows at their distances */
+static struct product linear(real *out, int64_t out_ld, const real *in, int64_t in_ld, const real *weight,
+                             const real *bias, int64_t N, int64_t outputs, int64_t inputs)
 {
-    struct product product = product_of(GEMM_NT, N, outputs, inputs, 1, in, inputs, weight, inputs, 0, out, outputs);
+    struct product product = product_of(GEMM_NT, N, outputs, inputs, 1, in, in_ld, weight, inputs, 0, out, out_ld);
     product.bias = bias;
     return product;
 }
 
-/* dweight += dout^T in; dbias += column sums; din [N, inputs] = dout weight, whose rows then go to rows_done */
+/* dweight += dout^T in; dbias += column sums; din [N, inputs], lying as `in` does, = dout weight, whose rows then go to
+ * rows_done */
 static void linear_backward(const struct model *model, real *din, real *dweight, real *dbias, const real *dout,
-                            const real *in, const real *weight, int64_t N, int64_t outputs, int64_t inputs,
-                            product_rows *rows_done, void *context)
+                            int64_t out_ld, const real *in, int64_t in_ld, const real *weight, int64_t N,
+                            int64_t outputs, int64_t inputs, product_rows *rows_done, void *context)
 {
     if (dbias)
-        kernels()->bias_gradient(dbias, dout, (size_t)N, (size_t)outputs);
-    multiply(model->multiplier, GEMM_TN, outputs, inputs, N, 1, dout, outputs, in, inputs, 1, dweight, inputs);
-    struct product product = product_of(GEMM_NN, N, inputs, outputs, 1, dout, outputs, weight, inputs, 0, din, inputs);
+        kernels()->bias_gradient(dbias, dout, (size_t)out_ld, (size_t)N, (size_t)outputs);
+    multiply(model->multiplier, GEMM_TN, outputs, inputs, N, 1, dout, out_ld, in, in_ld, 1, dweight, inputs);
+    struct product product = product_of(GEMM_NN, N, inputs, outputs, 1, dout, out_ld, weight, inputs, 0, din, in_ld);
     product.rows_done = rows_done;
     product.context = context;
     multiply_product(model->multiplier, &product);
@@ -78,20 +79,20 @@ static void qk_rotate(const struct pass *pass, real *qkv, real sign)
 
 /* The end of a branch: its last matrix, dropout, and the sum with the residual x, in one go when nobody wants to see or
  * drop what comes before the sum. */
-static void branch_end(const struct pass *pass, int64_t index, const char *name, const real *in, int64_t inputs,
-                       const real *weight, const real *bias, const struct random_stream *dropout, const real *x,
-                       real *sum)
+static void branch_end(const struct pass *pass, int64_t index, const char *name, const real *in, int64_t in_ld,
+                       int64_t inputs, const real *weight, const real *bias, const struct random_stream *dropout,
+                       const real *x, real *sum)
 {
     struct model *model = pass->model;
     int64_t N = pass->N, C = model->shape.d_model;
     real *out = model->scratch.branch_out;
     if (!model->observer && !(dropout && pass_drops(pass))) {
-        struct product last = linear(sum, in, weight, bias, N, C, inputs);
+        struct product last = linear(sum, C, in, in_ld, weight, bias, N, C, inputs);
         last.addend = x;
         multiply_product(model->multiplier, &last);
         return;
     }
-    struct product last = linear(out, in, weight, bias, N, C, inputs);
+    struct product last = linear(out, C, in, in_ld, weight, bias, N, C, inputs);
     multiply_product(model->multiplier, &last);
     if (dropout)
         pass_drop(pass, dropout, PROFILE_FORWARD, out);
@@ -109,7 +110,8 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
     struct block *block = &model->blocks[index];
     const struct block_weights *weights = &model->weights.blocks[index];
     profile_at(model->profile, PROFILE_QKV, PROFILE_FORWARD, product_flops(pass->N, shape_qkv(s), s->d_model));
-    struct product qkv = linear(block->qkv, in, weights->qkv, weights->qkv_bias, pass->N, shape_qkv(s), s->d_model);
+    struct product qkv = linear(block->qkv, shape_qkv(s), in, s->d_model, weights->qkv, weights->qkv_bias, pass->N,
+                                shape_qkv(s), s->d_model);
     multiply_product(model->multiplier, &qkv);
     profile_at(model->profile, PROFILE_ROTATION, PROFILE_FORWARD, 0);
     if (weights->query_norm)
@@ -124,7 +126,8 @@ static void attention_branch_forward(const struct pass *pass, int64_t index, con
         attention_forward(pass, block);
     pass_observe(pass, index, "attention.mix", block->mix, shape_q(s));
     profile_at(model->profile, PROFILE_OUTPUT, PROFILE_FORWARD, product_flops(pass->N, s->d_model, shape_q(s)));
-    branch_end(pass, index, "attention", block->mix, shape_q(s), weights->output, weights->output_bias, NULL, x, sum);
+    branch_end(pass, index, "attention", block->mix, shape_q(s), shape_q(s), weights->output, weights->output_bias,
+               NULL, x, sum);
 }
 
 static void attention_branch_backward(const struct pass *pass, int64_t index, const real *in, real *din,
@@ -137,8 +140,8 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
     struct block_weights *grads = &model->grads.blocks[index];
     struct scratch *scratch = &model->scratch;
     profile_at(model->profile, PROFILE_OUTPUT, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, shape_q(s)));
-    linear_backward(model, scratch->dmix, grads->output, grads->output_bias, dout, block->mix, weights->output, pass->N,
-                    s->d_model, shape_q(s), NULL, NULL);
+    linear_backward(model, scratch->dmix, grads->output, grads->output_bias, dout, s->d_model, block->mix, shape_q(s),
+                    weights->output, pass->N, s->d_model, shape_q(s), NULL, NULL);
     attention_backward(pass, block);
     profile_at(model->profile, PROFILE_ROTATION, PROFILE_BACKWARD, 0);
     if (model->cosines)
@@ -146,8 +149,8 @@ static void attention_branch_backward(const struct pass *pass, int64_t index, co
     if (weights->query_norm)
         qk_norm_backward(pass, block, weights, grads);
     profile_at(model->profile, PROFILE_QKV, PROFILE_BACKWARD, 2 * product_flops(pass->N, shape_qkv(s), s->d_model));
-    linear_backward(model, din, grads->qkv, grads->qkv_bias, scratch->dqkv, in, weights->qkv, pass->N, shape_qkv(s),
-                    s->d_model, NULL, NULL);
+    linear_backward(model, din, grads->qkv, grads->qkv_bias, scratch->dqkv, shape_qkv(s), in, s->d_model, weights->qkv,
+                    pass->N, shape_qkv(s), s->d_model, NULL, NULL);
 }
 
 /* What rows of a feed-forward branch need once a product has made them. */
@@ -163,7 +166,8 @@ static void activation_rows(void *context, int64_t first, int64_t rows)
     struct model *model = f->pass->model;
     const struct model_shape *s = &model->shape;
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_FORWARD, 0);
-    model->activation(f->block->act + first * s->ff_hidden, f->block->up + first * s->ff_inputs * s->ff_hidden,
+    int64_t up_ld = rows_ld(model, s->ff_inputs * s->ff_hidden), act_ld = rows_ld(model, s->ff_hidden);
+    model->activation(f->block->act + first * act_ld, (size_t)act_ld, f->block->up + first * up_ld, (size_t)up_ld,
                       (size_t)rows, (size_t)s->ff_hidden);
     profile_at(model->profile, PROFILE_UP, PROFILE_FORWARD, 0);
 }
@@ -174,8 +178,9 @@ static void slope_rows(void *context, int64_t first, int64_t rows)
     struct model *model = f->pass->model;
     const struct model_shape *s = &model->shape;
     profile_at(model->profile, PROFILE_ACTIVATION, PROFILE_BACKWARD, 0);
-    kernels()->slopes_multiply(f->block->up + first * s->ff_inputs * s->ff_hidden, f->grads->up_bias,
-                               model->scratch.dact + first * s->ff_hidden, (size_t)rows, (size_t)s->ff_inputs,
+    int64_t up_ld = rows_ld(model, s->ff_inputs * s->ff_hidden), act_ld = rows_ld(model, s->ff_hidden);
+    kernels()->slopes_multiply(f->block->up + first * up_ld, (size_t)up_ld, f->grads->up_bias,
+                               model->scratch.dact + first * act_ld, (size_t)act_ld, (size_t)rows, (size_t)s->ff_inputs,
                                (size_t)s->ff_hidden);
     profile_at(model->profile, PROFILE_DOWN, PROFILE_BACKWARD, 0);
 }
@@ -189,7 +194,8 @@ static void feed_forward_branch_forward(const struct pass *pass, int64_t index, 
     const struct block_weights *weights = &model->weights.blocks[index];
     int64_t inner = s->ff_inputs * s->ff_hidden;
     profile_at(model->profile, PROFILE_UP, PROFILE_FORWARD, product_flops(pass->N, inner, s->d_model));
-    struct product up = linear(block->up, in, weights->up, weights->up_bias, pass->N, inner, s->d_model);
+    struct product up = linear(block->up, rows_ld(model, inner), in, s->d_model, weights->up, weights->up_bias, pass->N,
+                               inner, s->d_model);
     struct feed_forward rows = {pass, block, NULL};
     if (!model->observer) {
         up.rows_done = activation_rows;
@@ -202,8 +208,8 @@ static void feed_forward_branch_forward(const struct pass *pass, int64_t index, 
     }
     pass_observe(pass, index, "feed_forward.activation", block->act, s->ff_hidden);
     profile_at(model->profile, PROFILE_DOWN, PROFILE_FORWARD, product_flops(pass->N, s->d_model, s->ff_hidden));
-    branch_end(pass, index, "feed_forward", block->act, s->ff_hidden, weights->down, weights->down_bias,
-               &block->feed_forward_dropout, x, sum);
+    branch_end(pass, index, "feed_forward", block->act, rows_ld(model, s->ff_hidden), s->ff_hidden, weights->down,
+               weights->down_bias, &block->feed_forward_dropout, x, sum);
 }
 
 static void feed_forward_branch_backward(const struct pass *pass, int64_t index, const real *in, real *din,
@@ -215,6 +221,7 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
     const struct block_weights *weights = &model->weights.blocks[index];
     struct block_weights *grads = &model->grads.blocks[index];
     struct scratch *scratch = &model->scratch;
+    int64_t inner = s->ff_inputs * s->ff_hidden;
     if (pass_drops(pass)) {
         memcpy(scratch->dbranch, dout, (size_t)(pass->N * s->d_model) * sizeof(real));
         pass_drop(pass, &block->feed_forward_dropout, PROFILE_BACKWARD, scratch->dbranch);
@@ -222,12 +229,11 @@ static void feed_forward_branch_backward(const struct pass *pass, int64_t index,
     }
     profile_at(model->profile, PROFILE_DOWN, PROFILE_BACKWARD, 2 * product_flops(pass->N, s->d_model, s->ff_hidden));
     struct feed_forward rows = {pass, block, grads};
-    linear_backward(model, scratch->dact, grads->down, grads->down_bias, dout, block->act, weights->down, pass->N,
-                    s->d_model, s->ff_hidden, slope_rows, &rows);
-    profile_at(model->profile, PROFILE_UP, PROFILE_BACKWARD,
-               2 * product_flops(pass->N, s->ff_inputs * s->ff_hidden, s->d_model));
-    linear_backward(model, din, grads->up, NULL, block->up, in, weights->up, pass->N, s->ff_inputs * s->ff_hidden,
-                    s->d_model, NULL, NULL);
+    linear_backward(model, scratch->dact, grads->down, grads->down_bias, dout, s->d_model, block->act,
+                    rows_ld(model, s->ff_hidden), weights->down, pass->N, s->d_model, s->ff_hidden, slope_rows, &rows);
+    profile_at(model->profile, PROFILE_UP, PROFILE_BACKWARD, 2 * product_flops(pass->N, inner, s->d_model));
+    linear_backward(model, din, grads->up, NULL, block->up, rows_ld(model, inner), in, s->d_model, weights->up, pass->N,
+                    inner, s->d_model, NULL, NULL);
 }
 
 /* ---- residual connections (picture in network.h) ---- */

@@ -41,13 +41,15 @@ static void loss_rows(void *context, int64_t first, int64_t rows)
     struct rows_loss *loss = context;
     struct model *model = loss->model;
     int64_t V = model->shape.vocab_size;
-    real *logits = model->scratch.logits + first * V;
+    int64_t ld = rows_ld(model, V);
+    real *logits = model->scratch.logits + first * ld;
     const int32_t *targets = model->scratch.targets + first;
     profile_at(model->profile, PROFILE_LOSS, PROFILE_FORWARD, 0);
     if (loss->gradient)
-        loss->nats += kernels()->cross_entropy(logits, targets, true, loss->weight, (size_t)rows, (size_t)V);
+        loss->nats +=
+            kernels()->cross_entropy(logits, (size_t)ld, targets, true, loss->weight, (size_t)rows, (size_t)V);
     else
-        metric_count(&loss->sums, logits, targets, (size_t)rows, (size_t)V);
+        metric_count(&loss->sums, logits, (size_t)ld, targets, (size_t)rows, (size_t)V);
     profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, 0);
 }
 
@@ -62,7 +64,7 @@ static const real *head_chunk(const struct pass *pass, int64_t depth, const int3
     const real *in = head_input(pass, depth, first, rows);
     profile_at(model->profile, PROFILE_HEAD, PROFILE_FORWARD, product_flops(rows, V, C));
     struct product product =
-        product_of(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, V);
+        product_of(GEMM_NT, rows, V, C, 1, in, C, model->weights.head, C, 0, model->scratch.logits, rows_ld(model, V));
     product.rows_done = loss_rows;
     product.context = loss;
     multiply_product(model->multiplier, &product);
@@ -86,18 +88,18 @@ static double head_depth_gradient(const struct pass *pass, int64_t depth, const 
 {
     struct model *model = pass->model;
     struct scratch *scratch = &model->scratch;
-    int64_t C = model->shape.d_model, V = model->shape.vocab_size;
+    int64_t C = model->shape.d_model, V = model->shape.vocab_size, ld = rows_ld(model, V);
     struct rows_loss loss = {.model = model, .gradient = true, .weight = (real)weight};
     for (int64_t first = 0; first < pass->N; first += HEAD_ROWS) {
         int64_t rows = head_rows(pass, first);
         const real *in = head_chunk(pass, depth, targets, first, rows, &loss);
         profile_at(model->profile, PROFILE_HEAD, PROFILE_BACKWARD, 2 * product_flops(rows, V, C));
-        multiply(model->multiplier, GEMM_TN, V, C, rows, 1, scratch->logits, V, in, C, 1, model->grads.head, C);
+        multiply(model->multiplier, GEMM_TN, V, C, rows, 1, scratch->logits, ld, in, C, 1, model->grads.head, C);
         if (depth == 1) {
-            multiply(model->multiplier, GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0,
+            multiply(model->multiplier, GEMM_NN, rows, C, V, 1, scratch->logits, ld, model->weights.head, C, 0,
                      dx + first * C, C);
         } else {
-            multiply(model->multiplier, GEMM_NN, rows, C, V, 1, scratch->logits, V, model->weights.head, C, 0,
+            multiply(model->multiplier, GEMM_NN, rows, C, V, 1, scratch->logits, ld, model->weights.head, C, 0,
                      scratch->dadapted, C);
             profile_at(model->profile, PROFILE_HEAD, PROFILE_BACKWARD, 2 * product_flops(rows, C, C));
             multiply(model->multiplier, GEMM_TN, C, C, rows, 1, scratch->dadapted, C, model->final + first * C, C, 1,

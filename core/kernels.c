@@ -174,35 +174,37 @@ static void rmsnorm_backward(real *din, bool add, real *dweight, real *dbias, co
 
 /* ---- activations ---- */
 
-static void gelu(real *out, real *in, size_t N, size_t F)
+static void gelu(real *out, size_t out_ld, real *in, size_t in_ld, size_t N, size_t F)
 {
-    SIMD for (size_t i = 0; i < N * F; i++)
-    {
-        real x = in[i], density, below;
-        normal_at(x, &density, &below);
-        out[i] = x * below;
-        in[i] = below + x * density;
-    }
+    for (size_t n = 0; n < N; n++, out += out_ld, in += in_ld)
+        SIMD for (size_t i = 0; i < F; i++)
+        {
+            real x = in[i], density, below;
+            normal_at(x, &density, &below);
+            out[i] = x * below;
+            in[i] = below + x * density;
+        }
 }
 
 /* gelu_tanh(x) = x (1 + tanh(u)) / 2 = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
  * (Hendrycks and Gimpel, "Gaussian error linear units", 2016). */
-static void gelu_tanh(real *out, real *in, size_t N, size_t F)
+static void gelu_tanh(real *out, size_t out_ld, real *in, size_t in_ld, size_t N, size_t F)
 {
     const real twice = (real)1.5957691216057308, cubic = (real)0.044715;
-    SIMD for (size_t i = 0; i < N * F; i++)
-    {
-        real x = in[i], s = sigmoid(twice * (x + cubic * x * x * x));
-        out[i] = x * s;
-        in[i] = s + x * s * (1 - s) * twice * (1 + 3 * cubic * x * x);
-    }
+    for (size_t n = 0; n < N; n++, out += out_ld, in += in_ld)
+        SIMD for (size_t i = 0; i < F; i++)
+        {
+            real x = in[i], s = sigmoid(twice * (x + cubic * x * x * x));
+            out[i] = x * s;
+            in[i] = s + x * s * (1 - s) * twice * (1 + 3 * cubic * x * x);
+        }
 }
 
 /* swiglu = silu(gate) * up (Shazeer, "GLU variants improve transformer", 2020). */
-static void swiglu(real *out, real *in, size_t N, size_t F)
+static void swiglu(real *out, size_t out_ld, real *in, size_t in_ld, size_t N, size_t F)
 {
     for (size_t n = 0; n < N; n++) {
-        real *up = in + 2 * n * F, *gate = up + F, *y = out + n * F;
+        real *up = in + n * in_ld, *gate = up + F, *y = out + n * out_ld;
         SIMD for (size_t i = 0; i < F; i++)
         {
             real u = up[i], g = gate[i], s = sigmoid(g);
@@ -213,12 +215,13 @@ static void swiglu(real *out, real *in, size_t N, size_t F)
     }
 }
 
-static void slopes_multiply(real *slopes, real *dbias, const real *dout, size_t N, size_t inputs, size_t F)
+static void slopes_multiply(real *slopes, size_t ld, real *dbias, const real *dout, size_t dout_ld, size_t N,
+                            size_t inputs, size_t F)
 {
     for (size_t n = 0; n < N; n++)
         for (size_t part = 0; part < inputs; part++) {
-            real *slope = slopes + (n * inputs + part) * F;
-            const real *d = dout + n * F;
+            real *slope = slopes + n * ld + part * F;
+            const real *d = dout + n * dout_ld;
             if (!dbias) {
                 SIMD for (size_t i = 0; i < F; i++) slope[i] *= d[i];
                 continue;
@@ -239,10 +242,10 @@ static void add(real *out, const real *a, const real *b, size_t n)
     SIMD for (size_t i = 0; i < n; i++) out[i] = a[i] + b[i];
 }
 
-static void bias_gradient(real *dbias, const real *dout, size_t N, size_t F)
+static void bias_gradient(real *dbias, const real *dout, size_t ld, size_t N, size_t F)
 {
     for (size_t n = 0; n < N; n++) {
-        const real *row = dout + n * F;
+        const real *row = dout + n * ld;
         SIMD for (size_t i = 0; i < F; i++) dbias[i] += row[i];
     }
 }
@@ -362,11 +365,12 @@ static void softmax_backward(real *dp, const real *p, size_t ld, real scale, siz
     }
 }
 
-static double cross_entropy(real *logits, const int32_t *targets, bool gradient, real scale, size_t N, size_t V)
+static double cross_entropy(real *logits, size_t ld, const int32_t *targets, bool gradient, real scale, size_t N,
+                            size_t V)
 {
     double nats = 0;
     for (size_t n = 0; n < N; n++) {
-        real *row = logits + n * V;
+        real *row = logits + n * ld;
         if (targets[n] < 0) {
             for (size_t v = 0; gradient && v < V; v++)
                 row[v] = 0;

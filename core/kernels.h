@@ -26,9 +26,9 @@ struct norm_kernel {
                      const real *weight, const real *mean, const real *rstd, size_t N, size_t C);
 };
 
-/* One activation: out [N, F] from rows of F, of a gated one [up F | gate F]. What was read becomes the slope of `out`
- * by it, which is all that backward needs. */
-typedef void activation_kernel(real *out, real *in, size_t N, size_t F);
+/* One activation: out [N, F] from rows of F, of a gated one [up F | gate F], each at its distance. What was read
+ * becomes the slope of `out` by it, which is all that backward needs. */
+typedef void activation_kernel(real *out, size_t out_ld, real *in, size_t in_ld, size_t N, size_t F);
 
 struct adamw {
     real gradient_scale, beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
@@ -52,10 +52,11 @@ struct kernels {
     struct norm_kernel norm[NORM_COUNT];
     activation_kernel *activation[FEED_FORWARD_COUNT];
     /* Rows of `inputs` parts of F: each *= dout [N, F]; dbias [inputs * F], unless NULL, += what comes out. */
-    void (*slopes_multiply)(real *slopes, real *dbias, const real *dout, size_t N, size_t inputs, size_t F);
+    void (*slopes_multiply)(real *slopes, size_t ld, real *dbias, const real *dout, size_t dout_ld, size_t N,
+                            size_t inputs, size_t F);
 
-    void (*add)(real *out, const real *a, const real *b, size_t n);           /* out = a + b; out may be a or b */
-    void (*bias_gradient)(real *dbias, const real *dout, size_t N, size_t F); /* += column sums */
+    void (*add)(real *out, const real *a, const real *b, size_t n); /* out = a + b; out may be a or b */
+    void (*bias_gradient)(real *dbias, const real *dout, size_t ld, size_t N, size_t F); /* += column sums */
 
     /* Rows of scores, with room for whole lanes (ld): row r keeps its first `first + r` entries, the rest up to width
      * become 0. Forward: scores -> probabilities; most [R] and scale [R] = 1 / sum of exponentials(score - most) of
@@ -68,9 +69,10 @@ struct kernels {
     /* dp = p * (dp - the row's sum of p * dp) * scale, rows as above */
     void (*softmax_backward)(real *dp, const real *p, size_t ld, real scale, size_t R, size_t first, size_t width);
 
-    /* Sum of nats over rows whose target is not -1. gradient: logits become scale * (softmax - one-hot), 0 for ignored.
-     */
-    double (*cross_entropy)(real *logits, const int32_t *targets, bool gradient, real scale, size_t N, size_t V);
+    /* Sum of nats over rows [N, V] at distance ld whose target is not -1. gradient: logits become scale * (softmax -
+     * one-hot), 0 for ignored. */
+    double (*cross_entropy)(real *logits, size_t ld, const int32_t *targets, bool gradient, real scale, size_t N,
+                            size_t V);
 
     /* Rotates pairs of each head (Su et al., "RoFormer", 2021): position of row n = first + n % T; cosines, sines [T,
      * D/2]; sign -1 turns back. x: rows at distance ld, heads side by side. split: pairs (i, i + D/2), else (2i, 2i +

@@ -9,9 +9,9 @@
 
 /* ---- counts ---- */
 
-static double nats_count(real *logits, const int32_t *targets, size_t rows, size_t V)
+static double nats_count(real *logits, size_t ld, const int32_t *targets, size_t rows, size_t V)
 {
-    return kernels()->cross_entropy(logits, targets, false, 1, rows, V);
+    return kernels()->cross_entropy(logits, ld, targets, false, 1, rows, V);
 }
 
 /* ---- values ---- */
@@ -73,11 +73,11 @@ static size_t counted_by(size_t metric)
     return first;
 }
 
-void metric_count(struct metric_sums *sums, real *logits, const int32_t *targets, size_t rows, size_t V)
+void metric_count(struct metric_sums *sums, real *logits, size_t ld, const int32_t *targets, size_t rows, size_t V)
 {
     for (size_t i = 0; i < METRIC_COUNT; i++)
         if (counted_by(i) == i)
-            sums->of[i] += metrics[i].count(logits, targets, rows, V);
+            sums->of[i] += metrics[i].count(logits, ld, targets, rows, V);
 }
 
 void metric_add(struct metric_sums *sums, const struct metric_sums *more)

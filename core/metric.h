@@ -2,7 +2,7 @@
  * what is summarised and compared, `--metric`, `compare.metric`, and the figures.
  *
  *   struct metric_sums sums = {{0}};
- *   metric_count(&sums, logits, targets, rows, V);     a part of the text after the other
+ *   metric_count(&sums, logits, ld, targets, rows, V);     a part of the text after the other
  *   metric_finish(&sums, &record);                     record.tokens and .bytes are there
  *
  * To add a metric: (1) a row, the last one: results.db and checkpoints count those of their first version from the
@@ -40,8 +40,8 @@ enum metric_better { LOWER_IS_BETTER, HIGHER_IS_BETTER };
 
 struct metric {
     const char *name;
-    /* Sum over the rows of logits [rows, V] whose target is not -1; the logits stay as they are. */
-    double (*count)(real *logits, const int32_t *targets, size_t rows, size_t V);
+    /* Sum over the rows of logits [rows, V] at distance ld whose target is not -1; the logits stay as they are. */
+    double (*count)(real *logits, size_t ld, const int32_t *targets, size_t rows, size_t V);
     double (*value)(double sum, const struct evaluation_record *record);
     enum metric_better better;
     const char *label, *unit; /* "loss", "bits per byte" */
@@ -59,7 +59,7 @@ const char *metric_list(const char *last, char *buf, size_t size);
 struct metric_sums {
     double of[METRIC_COUNT];
 };
-void metric_count(struct metric_sums *sums, real *logits, const int32_t *targets, size_t rows, size_t V);
+void metric_count(struct metric_sums *sums, real *logits, size_t ld, const int32_t *targets, size_t rows, size_t V);
 void metric_add(struct metric_sums *sums, const struct metric_sums *more);
 /* Fills the metrics of a record whose tokens and bytes are counted; not a number where nothing is to divide by. */
 void metric_finish(const struct metric_sums *sums, struct evaluation_record *record);

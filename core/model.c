@@ -88,8 +88,8 @@ static void block_lay_out(struct block *block, struct workspace *w, const struct
     block->mix = take(w, N, shape_q(s));
     block->most = take(w, N, s->n_heads);
     block->scale = take(w, N, s->n_heads);
-    block->up = take(w, N, s->ff_inputs * s->ff_hidden);
-    block->act = take(w, N, s->ff_hidden);
+    block->up = take(w, N, row_room(s->ff_inputs * s->ff_hidden));
+    block->act = take(w, N, row_room(s->ff_hidden));
 }
 
 static void scratch_lay_out(struct scratch *scratch, struct workspace *w, const struct model_shape *s, int64_t N)
@@ -101,11 +101,11 @@ static void scratch_lay_out(struct scratch *scratch, struct workspace *w, const 
     scratch->dx = take(w, N, C);
     scratch->dqkv = take(w, N, shape_qkv(s));
     scratch->dmix = take(w, N, shape_q(s));
-    scratch->dact = take(w, N, s->ff_hidden);
+    scratch->dact = take(w, N, row_room(s->ff_hidden));
     scratch->scores = take(w, ATTENTION_ROWS, scores_ld(T));
     scratch->dropped = take(w, ATTENTION_ROWS, scores_ld(T));
     scratch->dscores = take(w, ATTENTION_ROWS, scores_ld(T));
-    scratch->logits = take(w, head_rows, s->vocab_size);
+    scratch->logits = take(w, head_rows, row_room(s->vocab_size));
     scratch->adapted = take(w, head_rows, C);
     scratch->dadapted = take(w, head_rows, C);
     scratch->targets = workspace_take(w, head_rows, sizeof *scratch->targets);

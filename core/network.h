@@ -51,7 +51,7 @@ struct block {
     real *qk_raw, *qk_rstd; /* [N, Q + KV], [N, H + K]: before q/k norm; NULL without it */
     real *mix;              /* [N, Q] what the heads give */
     real *most, *scale;     /* [B, H, T] of each row of scores: largest, 1 / sum of exponentials */
-    real *up, *act;         /* [N, F or 2F]: before the activation, then its slopes, then gradients; [N, F] */
+    real *up, *act; /* [N, F or 2F]: before the activation, then its slopes, then gradients; [N, F]; at rows_ld() */
     struct random_stream attention_dropout, feed_forward_dropout;
 };
 
@@ -59,7 +59,7 @@ struct scratch {                               /* one set, used by every block i
     real *branch_out, *dnormed, *dbranch, *dx; /* [N, C] */
     real *dqkv, *dmix, *dact;                  /* like their values */
     real *scores, *dropped, *dscores;          /* [ATTENTION_ROWS, scores_ld(T)] */
-    real *logits, *adapted, *dadapted;         /* [HEAD_ROWS, V], [HEAD_ROWS, C] twice */
+    real *logits, *adapted, *dadapted;         /* [HEAD_ROWS, V] at rows_ld(), [HEAD_ROWS, C] twice */
     int32_t *targets;                          /* [HEAD_ROWS] */
 };
 
@@ -144,10 +144,24 @@ void head_last_logits(const struct pass *pass, real *logits);
 /* Targets of depth k: targets [B, T] moved k - 1 to the left, -1 where they run out. */
 int32_t target_at(const int32_t *targets, int64_t T, int64_t row, int64_t depth);
 
+/* Room for a row of what products make or read: rows that are whole pages long would meet in one set of the first
+ * cache, so a line lies between them. */
+static inline int64_t row_room(int64_t columns)
+{
+    enum { PAGE = 4096 / sizeof(real), LINE = 64 / sizeof(real) };
+    return columns % PAGE == 0 ? columns + LINE : columns;
+}
+
+/* Distance of such rows. An observer sees them without gaps. */
+static inline int64_t rows_ld(const struct model *model, int64_t columns)
+{
+    return model->observer ? columns : row_room(columns);
+}
+
 /* Distance of rows of up to T scores: whole lanes (kernels.h). */
 static inline int64_t scores_ld(int64_t T)
 {
-    return (T + KERNEL_LANES - 1) / KERNEL_LANES * KERNEL_LANES;
+    return row_room((T + KERNEL_LANES - 1) / KERNEL_LANES * KERNEL_LANES);
 }
 
 static inline int64_t shape_q(const struct model_shape *shape)

@@ -71,8 +71,8 @@ static void plain_activations_up_to(double end)
             continue;
         cr_assert(functions[kind], "what is activation %d in double?", kind);
         memcpy(dx, x, sizeof dx);
-        k->activation[kind](y, dx, 1, POINTS);
-        k->slopes_multiply(dx, NULL, one, 1, 1, POINTS);
+        k->activation[kind](y, POINTS, dx, POINTS, 1, POINTS);
+        k->slopes_multiply(dx, POINTS, NULL, one, POINTS, 1, 1, POINTS);
         for (int i = 0; i < POINTS; i++) {
             double slope, value = functions[kind]((double)x[i], &slope);
             /* A few roundings of a result of up to |x|; near 0 of the factor beside it. */
@@ -111,8 +111,8 @@ static void swiglu_of_a_range(void)
         dbias[i] = dbias[F + i] = 1;
     }
     memcpy(din, in, sizeof din);
-    k->activation[FEED_FORWARD_SWIGLU](out, din, 1, F);
-    k->slopes_multiply(din, dbias, dout, 1, 2, F);
+    k->activation[FEED_FORWARD_SWIGLU](out, F, din, 2 * F, 1, F);
+    k->slopes_multiply(din, 2 * F, dbias, dout, F, 1, 2, F);
     for (int i = 0; i < F; i++) {
         double up = (double)in[i], gate = (double)in[F + i], d = (double)dout[i], s = 1 / (1 + exp(-gate));
         double bound = 5e-7 * fmax(1, fabs(gate));
@@ -203,9 +203,9 @@ static void cross_entropy_of_rows(void)
     random_normal_fill(&stream, 3, before, ROWS * V);
     before[3 * V + 20] = 300;
     memcpy(logits, before, sizeof logits);
-    double nats = k->cross_entropy(logits, targets, false, 1, ROWS, V), expected = 0;
+    double nats = k->cross_entropy(logits, V, targets, false, 1, ROWS, V), expected = 0;
     memcpy(logits, before, sizeof logits);
-    double again = k->cross_entropy(logits, targets, true, (real)0.5, ROWS, V);
+    double again = k->cross_entropy(logits, V, targets, true, (real)0.5, ROWS, V);
     cr_assert_float_eq(nats, again, 1e-9 * nats, "%s: the loss does not depend on wanting its gradient", level);
     for (int r = 0; r < ROWS; r++) {
         double sum = 0, most = -INFINITY;
@@ -304,7 +304,7 @@ static void not_a_number_stays(void)
             in[i] = 1;
         in[11] = NAN;
         memcpy(scores, in, sizeof in);
-        k->activation[kind](out, scores, 1, C);
+        k->activation[kind](out, C, scores, C, 1, C);
         cr_assert(isnan(out[11]), "%s: activation %d", level, kind);
     }
     for (int i = 0; i < C; i++)
@@ -317,7 +317,7 @@ static void not_a_number_stays(void)
     k->softmax_causal(scores, 2 * KERNEL_LANES, most, scale, 1, C, C, &(struct soon){0});
     cr_assert(isnan(scores[0]) && isnan(scale[0]), "%s: softmax", level);
     memcpy(out, in, sizeof out);
-    cr_assert(isnan(k->cross_entropy(out, (const int32_t[]){3}, false, 1, 1, C)), "%s: cross entropy", level);
+    cr_assert(isnan(k->cross_entropy(out, C, (const int32_t[]){3}, false, 1, 1, C)), "%s: cross entropy", level);
     cr_assert(isnan(k->sum_of_squares(in, C)), "%s: sum of squares", level);
 }
 

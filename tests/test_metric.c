@@ -23,13 +23,13 @@ Test(metric, each_counts_row_by_row_leaves_the_logits_and_passes_over_ignored_ta
     memcpy(before, logits, sizeof logits);
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         const struct metric *m = &metrics[i];
-        double all = m->count(logits, targets, ROWS_COUNTED, V), one_by_one = 0;
+        double all = m->count(logits, V, targets, ROWS_COUNTED, V), one_by_one = 0;
         for (int r = 0; r < ROWS_COUNTED; r++)
-            one_by_one += m->count(logits + r * V, targets + r, 1, V);
+            one_by_one += m->count(logits + r * V, V, targets + r, 1, V);
         cr_expect_arr_eq(logits, before, sizeof logits, "%s", m->name);
         cr_expect_float_eq(all, one_by_one, 1e-12 * fabs(all), "%s: sums of doubles, rounded in another order",
                            m->name);
-        cr_expect_eq(m->count(logits + 2 * V, targets + 2, 1, V), 0, "%s: the target is -1", m->name);
+        cr_expect_eq(m->count(logits + 2 * V, V, targets + 2, 1, V), 0, "%s: the target is -1", m->name);
     }
 }
 
@@ -41,12 +41,12 @@ Test(metric, each_value_is_made_of_the_sum_it_shares)
     random_normal_fill(&stream, 3, logits, ROWS_COUNTED * V);
     struct metric_sums sums = {{0}}, total = {{0}};
     struct evaluation_record record = {.tokens = 2 * ROWS_COUNTED, .bytes = 31};
-    metric_count(&sums, logits, targets, ROWS_COUNTED, V);
+    metric_count(&sums, logits, V, targets, ROWS_COUNTED, V);
     metric_add(&total, &sums);
     metric_add(&total, &sums);
     metric_finish(&total, &record);
     for (size_t i = 0; i < METRIC_COUNT; i++) {
-        double value, own = 2 * metrics[i].count(logits, targets, ROWS_COUNTED, V);
+        double value, own = 2 * metrics[i].count(logits, V, targets, ROWS_COUNTED, V);
         memcpy(&value, (const char *)&record + metrics[i].offset, sizeof value);
         cr_expect_eq(value, metrics[i].value(own, &record), "%s", metrics[i].name);
     }
