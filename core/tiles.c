@@ -342,6 +342,17 @@ static void run_extend(struct run *run, const struct part *part, int64_t row, in
     }
 }
 
+/* What a run would have made of c, of the sums of its one tile. */
+static void corner_add(const struct run *run, const real *corner, int64_t rows, int64_t columns)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++) {
+            real *c = run->c + i * run->ldc + k, sum = corner[i * COLUMNS + k] + (run->bias ? run->bias[k] : 0);
+            sum = run->beta == 0 ? sum : sum + run->beta * *c;
+            *c = run->addend ? sum + run->addend[i * run->ldc + k] : sum;
+        }
+}
+
 /* The tile at (row, j), and those that go on from it while rows are before `end`; how many they are. At the right end
  * of C, where the last vector has columns too many, by way of a corner. a: of its rows, `step` as in a run. */
 static int64_t part_run(const struct part *part, int64_t row, int64_t end, int64_t j, const real *a, int64_t step)
@@ -375,17 +386,12 @@ static int64_t part_run(const struct part *part, int64_t row, int64_t end, int64
         make(&run);
         return run.count;
     }
-    real corner[ROWS * COLUMNS];
+    real corner[ROWS * COLUMNS] = {0};
     struct run sums = run;
     sums.beta = 0, sums.bias = sums.addend = NULL;
     sums.c = corner, sums.ldc = COLUMNS;
     make(&sums);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++) {
-            real *c = run.c + i * p->ldc + k, sum = corner[i * COLUMNS + k] + (run.bias ? run.bias[k] : 0);
-            sum = run.beta == 0 ? sum : sum + run.beta * *c;
-            *c = run.addend ? sum + run.addend[i * p->ldc + k] : sum;
-        }
+    corner_add(&run, corner, rows, columns);
     return 1;
 }
 
