@@ -51,7 +51,8 @@ struct kernels {
     void (*product)(const struct product *product); /* NULL: BLAS is as good */
     struct norm_kernel norm[NORM_COUNT];
     activation_kernel *activation[FEED_FORWARD_COUNT];
-    /* Rows of `inputs` parts of F: each *= dout [N, F]; dbias [inputs * F], unless NULL, += what comes out. */
+    /* Rows of `inputs` parts of F, at distance ld: each *= dout [N, F], at dout_ld; dbias [inputs * F], unless NULL, +=
+     * what comes out. */
     void (*slopes_multiply)(real *slopes, size_t ld, real *dbias, const real *dout, size_t dout_ld, size_t N,
                             size_t inputs, size_t F);
 

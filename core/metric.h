@@ -2,7 +2,7 @@
  * what is summarised and compared, `--metric`, `compare.metric`, and the figures.
  *
  *   struct metric_sums sums = {{0}};
- *   metric_count(&sums, logits, ld, targets, rows, V);     a part of the text after the other
+ *   metric_count(&sums, logits, ld, targets, rows, V); a part of the text after the other
  *   metric_finish(&sums, &record);                     record.tokens and .bytes are there
  *
  * To add a metric: (1) a row, the last one: results.db and checkpoints count those of their first version from the

@@ -88,7 +88,8 @@ struct run {
     int64_t ldc, c_next;
 };
 
-/* c [rows, vectors * LANES] of each tile; with `ahead` the rows of `a` that come after a tile's are fetched. */
+/* c [rows, vectors * LANES] of each tile, fetched before its sums, whole lines where rows of c begin with one; with
+ * `ahead` the rows of `a` that come after a tile's are fetched too. */
 INLINE void run_make(bool ahead, int rows, int vectors, bool along_rows, const struct run *run)
 {
     const real *first = run->a, *panels_first = run->panel, *bias = run->bias, *addend = run->addend;
